@@ -1,4 +1,4 @@
-"""Machine code from every language: a request, its cache, and the child process that compiles."""
+"""Machine code from every language: requests, their cache, the built kernels, and the child processes that compile."""
 
 import hashlib
 import inspect
@@ -7,7 +7,8 @@ import os
 import subprocess
 import threading
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -32,7 +33,7 @@ from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.launch import Instance, LaunchCard
 
-# Messages between a process that needs machine code and the child process that runs a language's compiler.
+# Messages to and from the child process that runs a language's compiler.
 
 
 class CompileQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -44,7 +45,7 @@ class CompileQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fiel
 
 
 class EmulateQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Run a launch in the language's interpreter: arguments are the frame's arrays, those in `scalars` as numbers."""
+    """Run a launch in the language's interpreter: arguments are the frame's arrays, indices in `scalars` as numbers."""
 
     file: str
     instance: Instance
@@ -54,7 +55,7 @@ class EmulateQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fiel
 
 
 class CompiledAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The card of the machine code in the frame's array, what it takes, and the compiler's seconds."""
+    """The card of the machine code in the frame's array, its resources, and the compiler's seconds."""
 
     card: LaunchCard
     resources: Resources
@@ -63,7 +64,7 @@ class CompiledAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_field
 
 
 class EmulatedAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The launch is done: the frame's arrays are its arguments."""
+    """Answer that the launch is done: the frame's arrays are its arguments."""
 
 
 LanguageQuestion = CompileQuestion | EmulateQuestion
@@ -72,16 +73,14 @@ QUESTIONS: msgspec.json.Decoder[LanguageQuestion] = msgspec.json.Decoder(Languag
 _ANSWERS: msgspec.json.Decoder[LanguageAnswer] = msgspec.json.Decoder(LanguageAnswer)
 
 
-# The parent's side of the child processes that compilers run in: questions, answers, a time limit.
-#
-# A process of this program has one child for each language that it compiles: a compiler takes a second to import, and a
-# tenth of one for the next kernel.
+# Child processes, one for each process of this program and language: a compiler takes a second to import, and a tenth
+# of a second for the next kernel.
 
-_LIMIT_SECONDS = 300.0  # for one kernel, and for a compiler's first import
+_LIMIT_SECONDS = 300.0  # for a kernel, and for a compiler's first import
 _LARGEST = 1 << 30  # bytes of a cubin, or of an interpreter's arrays
 _END_SECONDS = 5.0
 _ONE_AT_A_TIME = threading.RLock()
-_SERVING: dict[tuple[int, str, bool], "_CompilerProcess"] = {}  # by the process that asks, which may be a fork
+_SERVING: dict[tuple[int, str, bool], "_CompilerProcess"] = {}  # by the asking process, which may be a fork
 _Expected = TypeVar("_Expected", bound=LanguageAnswer)
 
 
@@ -93,25 +92,28 @@ def ask(
     *,
     limit: float = _LIMIT_SECONDS,
 ) -> Frame[_Expected]:
-    """Return the answer of the language's child process; the error that it answers with is raised.
+    """Return the answer of the language's child process, or raise the error that it answers.
 
-    CompilationFailed where the child dies, or takes longer than `limit` seconds; another takes its place.
+    Raise CompilationFailed if the child dies or takes longer than `limit` seconds; the next question starts another.
     """
     with _ONE_AT_A_TIME:
-        process = _serving(suffix, isinstance(question, EmulateQuestion))
+        key = os.getpid(), suffix, isinstance(question, EmulateQuestion)
+        if key not in _SERVING or not _SERVING[key].is_running:
+            _SERVING[key] = _CompilerProcess(suffix, isinstance(question, EmulateQuestion))
+        process = _SERVING[key]
         try:
-            return process.ask(question, expected, (arrays, limit))
+            return process.ask(question, expected, arrays, limit)
         except TimeoutError:
             process.end()
             raise CompilationFailed(
                 f"{question.file}: {question.instance}: {language(suffix).title} took longer than {limit:.0f} s"
             ) from None
         except (EOFError, FrameError, BrokenPipeError, ConnectionResetError):
-            words = process.worker.last_words()
+            reason = process.worker.last_words()
             process.end()
-            raise CompilationFailed(f"{question.file}: {question.instance}: {words}") from None
+            raise CompilationFailed(f"{question.file}: {question.instance}: {reason}") from None
         except KeyboardInterrupt:
-            process.end()  # an answer that comes later would be taken for the next question's
+            process.end()  # a late answer would be mistaken for the next question's
             raise
 
 
@@ -120,33 +122,23 @@ def ask_interpreter(suffix: str, question: EmulateQuestion, arrays: Sequence[np.
     return ask(suffix, question, EmulatedAnswer, arrays).arrays
 
 
-def _serving(suffix: str, interprets: bool) -> "_CompilerProcess":
-    key = os.getpid(), suffix, interprets
-    if key not in _SERVING or not _SERVING[key].lives:
-        _SERVING[key] = _CompilerProcess(suffix, interprets)
-    return _SERVING[key]
-
-
 class _CompilerProcess:
     """A running child of one language: its compiler, or its interpreter."""
 
     def __init__(self, suffix: str, interprets: bool) -> None:
-        spoken = language(suffix)
-        variables = {**spoken.variables, **(spoken.interpreter_variables if interprets else {})}
-        where = WorkerEnvironment(f"{__package__}.child", variables=variables)
-        self.worker = FrameWorker(where, [suffix], stdout=subprocess.STDOUT)
+        compiler = language(suffix)
+        variables = {**compiler.variables, **(compiler.interpreter_variables if interprets else {})}
+        environment = WorkerEnvironment(f"{__package__}.child", variables=variables)
+        self.worker = FrameWorker(environment, [suffix], stdout=subprocess.STDOUT)
         self._end = weakref.finalize(self, _end, self.worker)
 
     @property
-    def lives(self) -> bool:
-        """Whether it has not been ended."""
+    def is_running(self) -> bool:
         return self._end.alive
 
     def ask(
-        self, question: LanguageQuestion, expected: type[_Expected], sent: tuple[Sequence[np.ndarray], float]
+        self, question: LanguageQuestion, expected: type[_Expected], arrays: Sequence[np.ndarray], limit: float
     ) -> Frame[_Expected]:
-        """Return the answer to a question with its arrays and its limit in seconds."""
-        arrays, limit = sent
         self.worker.channel.send(question, arrays)
         frame = self.worker.channel.receive(_ANSWERS, limit, _LARGEST)
         if isinstance(frame.message, Refusal):
@@ -156,13 +148,13 @@ class _CompilerProcess:
         return Frame(frame.message, frame.arrays)
 
     def end(self) -> None:
-        """End it now, whatever it is doing."""
+        """Kill the child, whatever it is doing."""
         self.worker.kill()
         self._end()
 
 
 def _end(worker: FrameWorker) -> None:
-    """Close the child's channel, which ends it, and wait for that; kill it where it does not end."""
+    """Close the child's channel, which ends it, and wait; kill it if it does not end."""
     worker.channel.close()
     if worker.wait(_END_SECONDS) is None:
         worker.kill()
@@ -170,16 +162,16 @@ def _end(worker: FrameWorker) -> None:
     worker.release()
 
 
-# The way to machine code for every language: a request, its cache, and the kernels that were built.
+# Requests and built kernels.
 
 _PREBUILT = "prebuilt"  # as a compiler's name: the spec gives cubins and their cards
 
 
 @dataclass(frozen=True)
 class BuildRequest:
-    """What is compiled together: instances of the functions of one source, for one architecture.
+    """Instances of the functions of one source, compiled together for one architecture.
 
-    `kernel` is the name of a kernel whose source is not called like it: a file of a project, or machine code.
+    `kernel` is the kernel's name if the source is not named after it: a file of a project, or machine code.
     """
 
     language: str
@@ -193,9 +185,9 @@ class BuildRequest:
 
 @dataclass(frozen=True)
 class BuiltKernel:
-    """The machine code of one instance: its file, the symbol in it, what it takes, and how other compilers launch it.
+    """The machine code of an instance: its file, its symbol, its resources, and the launch card of other compilers.
 
-    Without a card it takes the arguments of the launch in order.
+    Without a card its parameters are the arguments of the launch in order.
     """
 
     path: Path
@@ -209,7 +201,7 @@ class BuiltKernel:
 
 @dataclass(frozen=True)
 class BuiltCode:
-    """The kernels of a request by instance, and which compiler made them."""
+    """The kernels of a request by instance, and their compiler."""
 
     kernels: Mapping[Instance, BuiltKernel]
     language: str
@@ -217,106 +209,92 @@ class BuiltCode:
 
     @property
     def sass(self) -> str:
-        """A hash of the instructions of all cubins; of one cubin, its own."""
+        """Return a hash of the instructions of all cubins; the hash of the cubin if there is only one."""
         paths = dict.fromkeys(kernel.path for kernel in self.kernels.values())
-        found = sorted(sass_hash(path.read_bytes()) for path in paths)
-        return found[0] if len(found) == 1 else hashlib.sha256(" ".join(found).encode()).hexdigest()[:16]
+        hashes = sorted(sass_hash(path.read_bytes()) for path in paths)
+        return hashes[0] if len(hashes) == 1 else hashlib.sha256(" ".join(hashes).encode()).hexdigest()[:16]
 
     @property
     def code_bytes(self) -> int:
-        """The size of the instructions of all kernels, those of one file together."""
+        """Return the size of the instructions of all kernels, in bytes."""
         symbols: dict[Path, list[str]] = {}
         for kernel in self.kernels.values():
             symbols.setdefault(kernel.path, []).append(kernel.symbol)
-        return sum(code_bytes(path.read_bytes(), own) for path, own in symbols.items())
+        return sum(code_bytes(path.read_bytes(), in_file) for path, in_file in symbols.items())
 
     @property
     def seconds(self) -> float:
-        """What the compiler took, whether now or when the cached files were made."""
+        """Return the compiler's seconds, now or when the cached files were made."""
         return sum({kernel.path: kernel.seconds for kernel in self.kernels.values()}.values())
 
     @property
     def resources(self) -> dict[str, Resources]:
-        """What each instance takes, by its text."""
+        """Return the resources of each instance by its text."""
         return {str(instance): kernel.resources for instance, kernel in self.kernels.items()}
 
 
 def source_hash(source: Path) -> str:
-    """Return a hash of a kernel's source and of its catalogue's own files that it includes, without their comments."""
+    """Return a hash of a kernel's source and its catalogue's files that it includes, without comments."""
     return python_hash(source) if source.suffix == ".py" else cuda_hash(source)
 
 
 def request_of(spec: KernelSpec, instances: tuple[Instance, ...], architecture: str) -> BuildRequest:
-    """Return the request for instances of a kernel's functions."""
-    cards = tuple(_placed(card, spec.source_file) for card in spec.cards)
-    name = _name_beyond(spec)
-    return BuildRequest(spec.language, spec.source_file, instances, architecture, spec.options, cards, name)
-
-
-def _name_beyond(spec: KernelSpec) -> str:
-    """Return the kernel's name where its source is not next to the spec, with the compiler if it is not NVRTC."""
-    if is_prebuilt(spec.source_file):
-        return f"{spec.name}:{spec.source_file.name}"
-    if toolchain_of(spec.options).compiler != "nvrtc":
-        return f"{spec.name}:{toolchain_of(spec.options).compiler}"
-    beside = spec.file is None or family_folder(spec.source_file) == spec.file.parent
-    return "" if beside else spec.name
+    """Return the request for instances of a kernel's functions; raise SpecError if a card's cubin is missing."""
+    source, cards = spec.source_file, []
+    for card in spec.cards:
+        if card.cubin is None or not (source.parent / card.cubin).is_file():
+            raise SpecError(f"{source}: launch card of '{card.entry}': no cubin {card.cubin or ''} next to it")
+        cards.append(replace(card, cubin=source.parent / card.cubin))
+    if is_prebuilt(source):
+        name = f"{spec.name}:{source.name}"
+    elif toolchain_of(spec.options).compiler != "nvrtc":
+        name = f"{spec.name}:{toolchain_of(spec.options).compiler}"
+    else:
+        name = "" if spec.file is None or family_folder(source) == spec.file.parent else spec.name
+    return BuildRequest(spec.language, source, instances, architecture, spec.options, tuple(cards), name)
 
 
 def build_request(case: Case, device: Device) -> BuildRequest | None:
-    """Return what the case launches on `device`; None where it launches nothing."""
+    """Return the request for the case's launches on `device`; None if it launches nothing."""
     instances = case.plan.instances(device)
     return request_of(case.spec, instances, str(device.compute_capability)) if instances else None
 
 
 def build(request: BuildRequest, *, cache: bool = True) -> BuiltCode:
-    """Return the machine code of a request, from the cache if there.
+    """Return the machine code of a request, from the cache if it is there.
 
-    CompilationFailed holds the compiler's message, with file and line; BackendUnavailable means that the compiler is
-    missing.
+    Raise CompilationFailed with the compiler's message, which has file and line, or BackendUnavailable without a
+    compiler.
     """
     if request.cards:
-        kernels = {one: _prebuilt(request, one) for one in request.instances}
+        kernels = {instance: _prebuilt(request, instance) for instance in request.instances}
         return BuiltCode(kernels, request.language, _PREBUILT)
     if request.language == CUDA:
         return _of_cuda(request, cache)
     version = language(request.language).require_installed()
     compiler = f"{language(request.language).title} {version}"
-    kernels = {one: _compiled(request, one, version, cache) for one in request.instances}
+    kernels = {instance: _compiled(request, instance, version, cache) for instance in request.instances}
     return BuiltCode(kernels, request.language, compiler)
 
 
 def _of_cuda(request: BuildRequest, cache: bool) -> BuiltCode:
-    entries = tuple(str(one) for one in request.instances)
+    entries = tuple(map(str, request.instances))
     made = compile_source(request.source, entries, request.architecture, request.options, cache)
-    kernels = {
-        one: BuiltKernel(
-            made.path,
-            made.lowered[str(one)],
-            made.resources[made.lowered[str(one)]],
-            None,
-            made.seconds,
-            made.cached,
-            made.log,
+    kernels: dict[Instance, BuiltKernel] = {}
+    for instance in request.instances:
+        symbol = made.lowered[str(instance)]
+        kernels[instance] = BuiltKernel(
+            made.path, symbol, made.resources[symbol], None, made.seconds, made.cached, made.log
         )
-        for one in request.instances
-    }
     return BuiltCode(kernels, CUDA, compiler_of(request.source, request.options))
 
 
-def _placed(card: LaunchCard, source: Path) -> LaunchCard:
-    """Return the card with the whole path of its cubin; a SpecError where there is none."""
-    if card.cubin is None or not (source.parent / card.cubin).is_file():
-        raise SpecError(f"{source}: launch card of '{card.entry}': no cubin {card.cubin or ''} next to it")
-    return replace(card, cubin=source.parent / card.cubin)
-
-
 def _prebuilt(request: BuildRequest, instance: Instance) -> BuiltKernel:
-    """Return the card for the entry and the architecture, checked against its cubin."""
+    """Return the kernel of the card for the entry and the architecture, checked against its cubin."""
     fitting = [card for card in request.cards if card.entry == instance.function]
-    card = next((one for one in fitting if one.architecture.rstrip("af") == request.architecture), None)
+    card = next((card for card in fitting if card.architecture.rstrip("af") == request.architecture), None)
     if card is None or card.cubin is None:
-        known = ", ".join(f"{one.entry} for sm_{one.architecture}" for one in request.cards)
+        known = ", ".join(f"{card.entry} for sm_{card.architecture}" for card in request.cards)
         raise BackendUnavailable(
             f"{request.source.name}: no cubin of '{instance.function}' for sm_{request.architecture}: there is {known}"
         )
@@ -327,61 +305,48 @@ def _prebuilt(request: BuildRequest, instance: Instance) -> BuiltKernel:
 
 def _compiled(request: BuildRequest, instance: Instance, version: str, cache: bool) -> BuiltKernel:
     path = _cache_path(request, instance, version)
-    kept = _from_cache(path)
+    kept: CompiledAnswer | None = None
+    with suppress(OSError, ValueError):
+        kept = msgspec.json.decode(path.with_suffix(".json").read_bytes(), type=CompiledAnswer)
+    if not path.is_file():
+        kept = None
     if cache and kept:
-        return kept
+        return BuiltKernel(path, kept.card.entry, kept.resources, kept.card, kept.seconds, True, kept.log)
     question = CompileQuestion(str(request.source), instance, request.architecture)
     frame = ask(request.language, question, CompiledAnswer)
     made = frame.message
     if not kept:
-        _to_cache(path, frame.arrays[0].tobytes(), made)
+        with cache_errors(path.parent):
+            write_atomically(path, frame.arrays[0].tobytes())
+            write_atomically(path.with_suffix(".json"), json_text(json.loads(msgspec.json.encode(made))).encode())
     return BuiltKernel(path, made.card.entry, made.resources, made.card, made.seconds, False, made.log)
 
 
 def _cache_path(request: BuildRequest, instance: Instance, version: str) -> Path:
-    digest = hashlib.sha256(repr((request.language, version, request.options)).encode())
-    for part in _key_parts(request, instance):
-        digest.update(part.encode())
+    parts = (
+        repr((request.language, version, request.options)),
+        repr((instance.function, instance.passed, sorted(instance.constants.items()))),
+        repr(sorted(language(request.language).variables.items())),
+        _loader_text(request.language),
+        *python_texts(request.source),
+    )
+    digest = hashlib.sha256("".join(parts).encode())
     stem = request.source.name.partition(".")[0]
     name = f"{stem}-{request.language}-sm{request.architecture}-{digest.hexdigest()[:20]}.cubin"
     return cache_folder("cubin") / name
 
 
-def _key_parts(request: BuildRequest, instance: Instance) -> Iterator[str]:
-    yield repr((instance.function, instance.passed, sorted(instance.constants.items())))
-    yield repr(sorted(language(request.language).variables.items()))
-    yield _loader_text(request.language)
-    yield from python_texts(request.source)
-
-
 @cache
 def _loader_text(name: str) -> str:
-    """Return the source of a language's loader: another one may make other code of the same kernel."""
+    """Return the source of a language's loader: another version may make other code of the same kernel."""
     return Path(inspect.getfile(type(language(name)))).read_text()
 
 
-def _from_cache(path: Path) -> BuiltKernel | None:
-    """Return what was kept, or None where nothing was or it cannot be read."""
-    try:
-        kept = msgspec.json.decode(path.with_suffix(".json").read_bytes(), type=CompiledAnswer)
-    except (OSError, ValueError):
-        return None
-    if not path.is_file():
-        return None
-    return BuiltKernel(path, kept.card.entry, kept.resources, kept.card, kept.seconds, True, kept.log)
-
-
-def _to_cache(path: Path, cubin: bytes, made: CompiledAnswer) -> None:
-    with cache_errors(path.parent):
-        write_atomically(path, cubin)
-        write_atomically(path.with_suffix(".json"), json_text(json.loads(msgspec.json.encode(made))).encode())
-
-
-# What a run record keeps of a case's machine code: who made it, of what, and what it takes.
+# The machine code of a case in a run record.
 
 
 def code_facts(built: BuiltCode, request: BuildRequest) -> dict[str, Any]:
-    """Return language, compiler, source and machine code of what was built, its size, and what its entries take."""
+    """Return language, compiler, source, machine code, size and resources of built code, as a run record has them."""
     used = [kernel.resources for kernel in built.kernels.values()]
     return {
         "sass": built.sass,
@@ -390,18 +355,18 @@ def code_facts(built: BuiltCode, request: BuildRequest) -> dict[str, Any]:
         "source": source_identity(request),
         "architecture": f"sm_{request.architecture}",
         "entries": [str(instance) for instance in built.kernels],
-        "registers": max((one.registers for one in used), default=0),
-        "spill_bytes": sum(one.spill_stores + one.spill_loads for one in used),
-        "shared_bytes": max((one.shared_bytes for one in used), default=0),
+        "registers": max((entry.registers for entry in used), default=0),
+        "spill_bytes": sum(entry.spill_stores + entry.spill_loads for entry in used),
+        "shared_bytes": max((entry.shared_bytes for entry in used), default=0),
         "code_bytes": built.code_bytes,
         "compile_seconds": float(f"{built.seconds:.3g}"),
     }
 
 
 def source_identity(request: BuildRequest) -> str | None:
-    """Return a hash of what the compiler gets: the source, its entries, its options.
+    """Return a hash of the compiler's input: the source, its entries, its options.
 
-    None where options name folders of headers: what these hold is not known.
+    None if options name folders of headers, whose content is not known.
     """
     if toolchain_of(request.options).folders:
         return None

@@ -1,7 +1,7 @@
-"""The child process that a language's compiler runs in.
+"""The child process of a language's compiler.
 
 Started as `python -m prism_bench.compilation.languages.child CHANNEL LANGUAGE`: the inherited descriptor of a
-socket, and the suffix of the language. It reads a kernel's file with its real imports, once for each content.
+socket, and the suffix of the language. It imports a kernel's file with its real imports, once for each content.
 """
 
 import sys
@@ -37,14 +37,14 @@ _Reply = tuple[LanguageAnswer, Sequence[np.ndarray]]
 
 
 class LanguageService:
-    """Answers to questions about one language."""
+    """Service that answers questions about one language."""
 
     def __init__(self, language: Language) -> None:
         self._language = language
         self._modules: dict[tuple[str, int], ModuleType] = {}
 
     def reply(self, frame: Frame[LanguageQuestion]) -> _Reply:
-        """Return the answer to a question; an expected error is the answer itself."""
+        """Return the answer to a question; an expected error becomes a Refusal."""
         try:
             match frame.message:
                 case CompileQuestion():
@@ -65,10 +65,10 @@ class LanguageService:
 
     def _emulated(self, question: EmulateQuestion, arrays: Sequence[np.ndarray]) -> _Reply:
         guarded = GuardedArrays(arrays)
-        values = [one.item() if index in question.scalars else one for index, one in enumerate(guarded.arrays)]
+        values = [array.item() if index in question.scalars else array for index, array in enumerate(guarded.arrays)]
         launch = InterpretedLaunch(question.instance, question.grid, question.block, values)
         self._language.emulate(self._module(question.file), launch)
-        complaint = guarded.complaint([one.name for one in question.instance.passed])
+        complaint = guarded.complaint([argument.name for argument in question.instance.passed])
         if complaint:
             raise VerificationFailed(f"{question.file}: {question.instance}: {complaint}")
         return EmulatedAnswer(), guarded.arrays
@@ -82,7 +82,7 @@ class LanguageService:
 
 
 def real_module(path: Path) -> ModuleType:
-    """Return the module of a kernel's file, with its compiler imported; CompilationFailed where it raises an error."""
+    """Return the module of a kernel's file, with its compiler imported; raise CompilationFailed if the import fails."""
     root = family_folder(path).parent
     try:
         return execute(path, module_name(catalogue_package(root), root, path))
@@ -94,7 +94,7 @@ def real_module(path: Path) -> ModuleType:
 
 
 def main(descriptor: str, suffix: str) -> None:
-    """Serve until there is nobody to ask, and over a compiler that never ends only as long as the parent is there."""
+    """Serve until the parent closes the channel; end with the parent even if a compiler hangs."""
     end_with(int(descriptor))
     FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, LanguageService(language(suffix)).reply)
 

@@ -1,4 +1,4 @@
-"""What every kernel language offers, and how its loader is found."""
+"""Interface of kernel languages, their loaders, and placeholders for their modules while the catalogue is read."""
 
 import builtins
 from abc import ABC, abstractmethod
@@ -16,14 +16,12 @@ from prism_bench.io.installation import pip_install
 from prism_bench.spec.launch import Constant, Instance, LaunchCard
 from prism_bench.spec.peer import Library
 
-# What every kernel language offers, and how its loader is found: by the suffix of a kernel's file.
-
 _LOADERS = Path(__file__).parent / "loaders"
 
 
 @dataclass(frozen=True)
 class MachineCode:
-    """A cubin and the card of the entry to launch in it, with what the compiler printed."""
+    """A cubin and the card of the entry to launch in it, with the compiler's output."""
 
     cubin: bytes
     card: LaunchCard
@@ -52,20 +50,20 @@ class DeviceLaunch(InterpretedLaunch):
 
 @dataclass(frozen=True)
 class OwnLaunch:
-    """A launch by a language's own launcher: the call, and the cubins that it has launched, where they are known."""
+    """A launch by a language's own launcher: the call, and the cubins that it has launched, if known."""
 
     call: Callable[[], object]
     cubins: Callable[[], tuple[bytes, ...]] = tuple
 
 
 class Language(ABC):
-    """One kernel language. A loader defines one object as `LANGUAGE`.
+    """A kernel language. A loader defines an object `LANGUAGE`.
 
     `title` is its name in text, `library` its package. `modules` are the top-level modules that a kernel's file may
-    import and that are not imported while the catalogue is read: there they are placeholders, except for what
-    `stand_ins` has by dotted name, such as `triton.cdiv`. `variables` are set in the process that
-    compiles, `interpreter_variables` too in the one that interprets, which takes launches of `most_threads`.
-    `parts` are further distributions whose version decides the machine code, by the name that a record has for each.
+    import and that are not imported while the catalogue is read: there they are placeholders, except for the functions
+    in `stand_ins` by dotted name, such as `triton.cdiv`. `variables` are set in the process that compiles; the process
+    that interprets has `interpreter_variables` too and takes launches of up to `most_threads`. `parts` are further
+    distributions whose version decides the machine code, by their names in a record.
     """
 
     title: ClassVar[str]
@@ -81,12 +79,12 @@ class Language(ABC):
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
         """Compile an instance of a function of `module` for `architecture` (`90`); called in a child process.
 
-        Raise CompilationFailed with the compiler's message, with file and line, or SpecError where the launch does not
-        fit the function.
+        Raise CompilationFailed with the compiler's message, with file and line, or SpecError if the launch does not fit
+        the function.
         """
 
     def not_emulated(self) -> str | None:
-        """Return why `emulate` cannot run here, or None where it can."""
+        """Return why `emulate` cannot run here, or None."""
         return f"{self.title} has no interpreter"
 
     def emulate(self, module: ModuleType, launch: InterpretedLaunch) -> None:
@@ -94,37 +92,37 @@ class Language(ABC):
         raise BackendUnavailable(self.not_emulated() or "not emulated")
 
     def own_launch(self, module: ModuleType, launch: DeviceLaunch) -> OwnLaunch:
-        """Return a launch by the language's own launcher; BackendUnavailable where it cannot make this one."""
+        """Return a launch by the language's own launcher; raise BackendUnavailable if it cannot make this launch."""
         raise BackendUnavailable(f"{self.title}: its own launcher is not called from here")
 
     def require_installed(self) -> str:
-        """Return the compiler's version, with those of its parts: `1.7.0 (tileiras 13.5.37)`.
+        """Return the compiler's version, with the versions of its parts: `1.7.0 (tileiras 13.5.37)`.
 
-        A BackendUnavailable names the extra where it is not installed.
+        Raise BackendUnavailable with the extra to install if it is not installed.
         """
         if not self.library.is_installed():
             raise BackendUnavailable(f"{self.title} is not installed ({self._command})")
-        own = self.library.installed_version() or "unknown"
+        compiler = self.library.installed_version() or "unknown"
         parts = ", ".join(f"{name} {_version_of(distribution)}" for name, distribution in self.parts.items())
-        return f"{own} ({parts})" if parts else own
+        return f"{compiler} ({parts})" if parts else compiler
 
-    def incomplete(self, words: object) -> BackendUnavailable:
-        """Return the error of a compiler that lacks a part: no kernel can be compiled, and none is at fault."""
-        return BackendUnavailable(f"{self.title}: a part of the compiler is missing ({self._command}): {words}")
+    def incomplete(self, reason: object) -> BackendUnavailable:
+        """Return the error of a compiler that lacks a part, which is not the fault of a kernel."""
+        return BackendUnavailable(f"{self.title}: a part of the compiler is missing ({self._command}): {reason}")
 
     @property
     def _command(self) -> str:
         return pip_install(self.library.extra, anywhere=True)
 
     def function_of(self, module: ModuleType, name: str) -> Any:
-        """Return the kernel function called `name`; a SpecError where the module has none."""
+        """Return the kernel function called `name`; raise SpecError if the module lacks it."""
         if not hasattr(module, name):
             raise SpecError(f"{module.__file__}: no kernel '{name}', which the spec launches")
         return getattr(module, name)
 
 
 def _version_of(distribution: str) -> str:
-    """Return the version of the wheel; without one, the compiler takes the part from a toolkit."""
+    """Return the version of the wheel; without a wheel, the compiler takes the part from a toolkit."""
     try:
         return version(distribution)
     except PackageNotFoundError:
@@ -132,7 +130,7 @@ def _version_of(distribution: str) -> str:
 
 
 def with_globals(function: FunctionType, constants: Mapping[str, Constant]) -> FunctionType:
-    """Return the function with a launch's constants as globals; a SpecError where its file defines no such global."""
+    """Return the function with a launch's constants as globals; raise SpecError if its file lacks such a global."""
     unknown = [name for name in constants if name not in function.__globals__]
     if unknown:
         raise SpecError(
@@ -148,32 +146,32 @@ def with_globals(function: FunctionType, constants: Mapping[str, Constant]) -> F
 
 @cache
 def names() -> tuple[str, ...]:
-    """Return the suffixes of all languages but CUDA C++."""
+    """Return the suffixes of all languages except CUDA C++."""
     return tuple(sorted(path.stem for path in _LOADERS.glob("*.py") if path.stem != "__init__"))
 
 
 @cache
 def language(name: str) -> Language:
-    """Return the language of a suffix; a UsageError where no loader has this name."""
+    """Return the language of a suffix; raise UsageError if no loader has this name."""
     if name not in names():
         raise unknown("kernel language", name, names())
     return import_module(f"prism_bench.compilation.languages.loaders.{name}").LANGUAGE
 
 
 def language_in(path: Path) -> str | None:
-    """Return the language that a file's name has, `triton` of `softmax.triton.py`; None of any other file."""
+    """Return the language in a file's name, `triton` of `softmax.triton.py`; None for other files."""
     parts = path.name.split(".")
     return parts[1] if len(parts) == 3 and parts[2] == "py" and parts[1] in names() else None
 
 
-# Placeholders of a language's modules: a kernel's file is read without importing its compiler.
+# Placeholders of a language's modules: the catalogue reads a kernel's file without importing its compiler.
 #
-# Only what the catalogue has to know is computed: the launch, the tuning space, the budgets. A kernel function stays
-# behind its decorator, which is a placeholder, too.
+# The catalogue computes only the launch, the tuning space and the budgets. A kernel function is never called: its
+# decorator is a placeholder, too.
 
 
 class Placeholder:
-    """Something of a module that was not imported, by its dotted name; it can be named and called, never computed."""
+    """An object of a module that was not imported, by its dotted name; it can be named and called, not computed."""
 
     def __init__(self, name: str, stand_ins: Mapping[str, Callable[..., Any]]) -> None:
         self._name, self._stand_ins = name, stand_ins
@@ -208,19 +206,19 @@ class Placeholder:
 
 
 def reading_builtins(language: Language, suffix: str) -> dict[str, object]:
-    """Return builtins whose `import` gives placeholders for the language's modules.
+    """Return builtins whose `import` returns placeholders for the language's modules.
 
     Modules that catalogues share and whose names begin with the suffix, such as `include/languages/triton_rows.py`,
-    import the compiler too: they are placeholders as well.
+    import the compiler too, so they are placeholders as well.
     """
 
     def importing(
         name: str, globals: Any = None, locals: Any = None, fromlist: tuple[str, ...] = (), level: int = 0
     ) -> Any:
-        own = not level and name.partition(".")[0] in language.modules
+        is_of_language = not level and name.partition(".")[0] in language.modules
         parts = fromlist if name.endswith(("include", "include.languages")) else (name.rpartition(".")[2],)
-        shared = level and all(part.startswith(f"{suffix}_") for part in parts)
-        if not own and not shared:
+        is_shared = level and all(part.startswith(f"{suffix}_") for part in parts)
+        if not is_of_language and not is_shared:
             return builtins.__import__(name, globals, locals, fromlist, level)
         return Placeholder(name if fromlist else name.partition(".")[0], language.stand_ins)
 
