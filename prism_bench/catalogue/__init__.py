@@ -1,7 +1,12 @@
 """Catalogue: finds every pair of source and spec in a folder, loads the specs and lists their cases.
 
-The folder is the registry. `find` looks for specs, `load` reads and checks one, `implementations` adds its forms in
-other languages, `listing` names the cases.
+The folder is the registry.
+
+catalogue       the kernels of a folder with their cases
+loading         find, import and check specs and their forms in other languages
+importer        the Python packages into which specs are imported
+project_source  the source of a spec, and its project's compiler options
+edge_inputs     input regimes of edges
 """
 
 from prism_bench.catalogue.catalogue import Catalogue, Problem

@@ -19,14 +19,12 @@ from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.workload import LABELS, Edge, Workload
 from prism_bench.units import count_text
 
-# Cases of a catalogue's kernels: the timed ones, and edges and golden data, by name and by filter.
-
 
 @dataclass(frozen=True)
 class CaseListing:
-    """Every case of `kernels` and their variants; `aliases` are other names of kernels.
+    """Every case of `kernels` and their variants, by name and by filter; `aliases` are other names of kernels.
 
-    `broken` are the problems of specs that cannot be used, by the name that the kernel would have.
+    `broken` has the problems of specs that cannot be used, by the name that the kernel would have.
     """
 
     kernels: Mapping[str, KernelSpec]
@@ -39,13 +37,18 @@ class CaseListing:
 
     @cached_property
     def timed(self) -> list[Case]:
-        """Cases of the workloads."""
+        """Return the cases of the workloads."""
         return [case for spec in self._specs() for case in timed_cases(*spec)]
 
     @cached_property
     def edges(self) -> list[Case]:
-        """Edges, golden data and input regimes, verified but never timed."""
-        return [case for spec in self._specs() for case in (*edge_cases(*spec), *_regime_cases(*spec))]
+        """Return edges, golden data and input regimes, which are verified but never timed."""
+        cases: list[Case] = []
+        for spec, variant in self._specs():
+            cases += edge_cases(spec, variant)
+            # Workloads of regimes are those of edges, which are checked already.
+            cases += [_edge_case(spec, edge, variant) for edge in regime_edges(spec)]
+        return cases
 
     @cached_property
     def timed_by_name(self) -> dict[str, Case]:
@@ -57,44 +60,44 @@ class CaseListing:
 
     @cached_property
     def edges_by_kernel(self) -> dict[str, list[Case]]:
-        found: dict[str, list[Case]] = {}
+        groups: dict[str, list[Case]] = {}
         for case in self.edges:
-            found.setdefault(case.kernel, []).append(case)
-        return found
+            groups.setdefault(case.kernel, []).append(case)
+        return groups
 
     def filtered(self, cases: Iterable[Case], filters: Iterable[str]) -> list[Case]:
-        """Return the cases that any of the filters names; raise a UsageError for one that names nothing."""
+        """Return the cases that any of the filters names; raise UsageError for a filter that names nothing."""
         cases, filters = list(cases), list(filters)
         if not filters:
             return cases
-        words, met, kept = dict.fromkeys(map(self.canonical, filters)), set[str](), list[Case]()
+        names, matched, kept = dict.fromkeys(map(self.canonical, filters)), set[str](), list[Case]()
         for case in cases:
-            named = words.keys() & {case.spec.name, case.kernel, case.spec.family, case.name}
-            met |= named
-            if named:
+            matches = names.keys() & {case.spec.name, case.kernel, case.spec.family, case.name}
+            matched |= matches
+            if matches:
                 kept.append(case)
-        for word in words:
-            if word not in met:
-                self.refuse_unknown(word)
+        for name in names:
+            if name not in matched:
+                self.refuse_unknown(name)
         return kept
 
-    def canonical(self, word: str) -> str:
-        """Return the word with an alias of a kernel, alone or before a variant, replaced by the kernel's name."""
-        kernel, colon, variant = word.partition(":")
+    def canonical(self, name: str) -> str:
+        """Return the name with an alias of a kernel, before a variant or without one, replaced by the kernel's name."""
+        kernel, colon, variant = name.partition(":")
         return self.aliases.get(kernel, kernel) + colon + variant
 
-    def refuse_unknown(self, word: str) -> None:
-        """Raise a UsageError unless the word names something that only this choice of labels, or of edges, excludes."""
-        kernel, _, variant = word.partition(":")
-        if word in self.edge_by_name:
+    def refuse_unknown(self, name: str) -> None:
+        """Raise UsageError unless the name is known, so that only the choice of labels or edges excludes its cases."""
+        kernel, _, variant = name.partition(":")
+        if name in self.edge_by_name:
             return
         if kernel in self.kernels and variant:
             self.kernels[kernel].with_variant(variant)
         elif (bare := kernel.partition("[")[0]) in self.broken:
             raise SpecError(f"'{bare}' cannot be used: {self.broken[bare]}")
-        elif kernel not in self.kernels and word not in self.families:
-            cases = list(self.timed_by_name) if "[" in word else []
-            raise unknown("kernel, family or case", word, [*self.kernels, *self.aliases, *self.families, *cases])
+        elif kernel not in self.kernels and name not in self.families:
+            cases = list(self.timed_by_name) if "[" in name else []
+            raise unknown("kernel, family or case", name, [*self.kernels, *self.aliases, *self.families, *cases])
 
     def _specs(self) -> Iterator[tuple[KernelSpec, str | None]]:
         for spec in self.kernels.values():
@@ -104,7 +107,7 @@ class CaseListing:
 
 
 def timed_cases(spec: KernelSpec, variant: str | None) -> list[Case]:
-    """Return a case for each workload that is timed."""
+    """Return a case for each timed workload."""
     labels = spec.only_labels or tuple(spec.workloads)
     return [Case(spec, spec.workloads[label], label, variant) for label in LABELS if label in labels]
 
@@ -121,17 +124,9 @@ def _edge_case(spec: KernelSpec, edge: Workload | Edge, variant: str | None) -> 
     return Case(spec, edge, "edge", variant)
 
 
-def _regime_cases(spec: KernelSpec, variant: str | None) -> list[Case]:
-    """Return the input regimes; their workloads are those of edges, which are checked already."""
-    return [_edge_case(spec, edge, variant) for edge in regime_edges(spec)]
-
-
-# Catalogue: the kernels of a folder by name, with their cases.
-
-
 @dataclass(frozen=True)
 class Problem:
-    """A file of the catalogue that cannot be used, and why; the other files still work."""
+    """A file of the catalogue that cannot be used, with the reason; the other files still work."""
 
     path: Path
     message: str
@@ -142,10 +137,10 @@ class Problem:
 
 @dataclass(frozen=True, repr=False)
 class Catalogue:
-    """Every kernel of a folder by name, and the problems found on the way.
+    """Every kernel of a folder by name, and the problems of its files.
 
     `choices` are configurations by case name, for callers that make cases themselves: `launched` applies them.
-    `budgets` is the folder of budgets and baselines where a project configures one.
+    `budgets` is the folder of budgets and baselines if a project configures it.
     """
 
     folder: Path
@@ -161,25 +156,24 @@ class Catalogue:
 
     @cached_property
     def listing(self) -> CaseListing:
-        """All cases of the kernels."""
-        broken = {one.path.stem: str(one) for one in self.problems if one.path.stem not in self.kernels}
+        """Return all cases of the kernels."""
+        broken = {problem.path.stem: str(problem) for problem in self.problems if problem.path.stem not in self.kernels}
         return CaseListing(self.kernels, self.aliases, broken)
 
     def refuse_nothing(self, task: str) -> NoReturn:
-        """Raise the error for a choice of no case: the specs that cannot be used where no kernel is left at all."""
+        """Raise the error for an empty choice of cases; it names the first problem if no kernel is usable."""
         if self.problems and not self.kernels:
-            first, *others = self.problems
-            more = f" (and {len(others)} more, above)" if others else ""
-            raise SpecError(f"no kernel is left to {task}: {first}{more}")
+            more = f" (and {len(self.problems) - 1} more, above)" if self.problems[1:] else ""
+            raise SpecError(f"no kernel is left to {task}: {self.problems[0]}{more}")
         raise PrismBenchError(f"no case is left to {task}: every filter and label together exclude all of them")
 
     @property
     def families(self) -> tuple[str, ...]:
-        """Names of the families, sorted."""
+        """Return the names of the families, sorted."""
         return self.listing.families
 
     def kernel(self, name: str) -> KernelSpec:
-        """Return the kernel with this name or alias; raise a UsageError with the nearest names if there is none."""
+        """Return the kernel with this name or alias; raise UsageError with the nearest names for an unknown name."""
         canonical = self.aliases.get(name, name)
         if canonical not in self.kernels:
             raise unknown("kernel", name, [*self.kernels, *self.aliases])
@@ -188,7 +182,7 @@ class Catalogue:
     def cases(self, filters: Iterable[str] = (), labels: Iterable[str] = LABELS) -> list[Case]:
         """Return every timed case of these labels that a filter names.
 
-        A filter is a kernel, an alias, `kernel:variant`, a family or the whole name of a case, which chooses that case
+        A filter is a kernel, an alias, `kernel:variant`, a family or the full name of a case, which selects that case
         whatever its label.
         """
         labels = list(labels)
@@ -196,26 +190,25 @@ class Catalogue:
             if label not in LABELS:
                 raise unknown("label", label, LABELS)
         filters = list(filters)
-        named = {word for word in filters if word in self.listing.timed_by_name}
-        return self.listing.filtered(
-            [case for case in self.listing.timed if case.label in labels or case.name in named], filters
-        )
+        named = {name for name in filters if name in self.listing.timed_by_name}
+        candidates = [case for case in self.listing.timed if case.label in labels or case.name in named]
+        return self.listing.filtered(candidates, filters)
 
     def edges(self, filters: Iterable[str] = ()) -> list[Case]:
-        """Return every edge and golden case that a filter names, verified but never timed."""
+        """Return every edge and golden case that a filter names; they are verified but never timed."""
         return self.listing.filtered(self.listing.edges, filters)
 
     def edges_by_task(self, filters: Iterable[str] = ()) -> list[str]:
-        """Return names for `edges_of` that give the edges of the filters: kernels, or edges that a filter names."""
+        """Return names for `edges_of` that cover the edges of the filters: kernels, or edges that a filter names."""
         filters = list(filters)
-        named = {word for word in filters if word in self.listing.edge_by_name}
+        named = {name for name in filters if name in self.listing.edge_by_name}
         return list(dict.fromkeys(case.name if case.name in named else case.kernel for case in self.edges(filters)))
 
     def edges_of(self, kernel: str) -> list[Case]:
-        """Return the edge and golden cases of `kernel` or `kernel:variant`, or the one edge that has this name.
+        """Return the edge and golden cases of `kernel` or `kernel:variant`, or the edge that has this name.
 
-        With `@block=128` behind the name they are launched so. Input regimes, edges at which this breaks a rule and
-        edges that pin what it chooses are left out.
+        `@block=128` after the name sets the configuration of their launches. Input regimes, edges at which it breaks a
+        rule and edges that pin one of its values are then left out.
         """
         if kernel in self.listing.edge_by_name:
             return [self.listing.edge_by_name[kernel]]
@@ -226,7 +219,7 @@ class Catalogue:
             self.listing.refuse_unknown(canonical)
         if not choice:
             return list(cases)
-        names = {word.partition("=")[0] for word in choice.split(",")}
+        names = {setting.partition("=")[0] for setting in choice.split(",")}
         launched = [chosen(case, choice) for case in cases if names <= set(case.tunable) and not case.is_regime]
         return [case for case in launched if case.plan.broken(Device()) is None]
 
@@ -235,7 +228,7 @@ class Catalogue:
         return self._configured(name, self.listing.timed_by_name.get)
 
     def anywhere(self, name: str) -> Case:
-        """Return the same with any other values of the kernel's axes.
+        """Return the case with this full name, as `case` does, with any values of the kernel's axes.
 
         A case that is not in the catalogue has no label and no budgets.
         """
@@ -243,7 +236,7 @@ class Catalogue:
         return self._configured(name, lambda bare: known.get(bare) or read_case(bare, self.kernels))
 
     def launched(self, case: Case) -> Case:
-        """Return the case in the configuration that the choices have for it."""
+        """Return the case in its configuration of `choices`."""
         return case.configured(self.choices[case.name]) if case.name in self.choices else case
 
     def _configured(self, name: str, find: Callable[[str], Case | None]) -> Case:
@@ -254,27 +247,27 @@ class Catalogue:
         return chosen(case, choice) if choice else case
 
 
-# Which built-in catalogue has passed its checks: building every case of it takes longer than loading it does.
+# Cache of passed checks: building every case of the built-in catalogue takes longer than loading it.
 
-_MOST = 16  # states of the catalogue that are remembered
-_passed: set[str] = set()  # in this process, whose cache may take no file
+_MOST = 16  # states of the catalogue that are kept
+_passed: set[str] = set()  # of this process, whose cache may be unwritable
 
 
 class KeptChecks:
-    """Whether the catalogue at `root` has passed its checks as it is, with this package, Python and NumPy.
+    """Memory whether the catalogue at `root` has passed its checks unchanged, with this package, Python and NumPy.
 
-    Of the built-in catalogue alone: specs of others may import what is not in their folder.
+    Only for the built-in catalogue: specs of others may import files outside of their folder.
     """
 
     def __init__(self, root: Path) -> None:
         self._key = _state_of(root) if root.resolve() == default_folder().resolve() else None
 
     def has_passed(self) -> bool:
-        """Return whether it has; False where that is not known."""
+        """Return whether the catalogue has passed; False if unknown."""
         return self._key is not None and (self._key in _passed or (_folder() / self._key).is_file())
 
     def keep(self) -> None:
-        """Remember that it has."""
+        """Remember that the catalogue has passed."""
         if self._key is None or self.has_passed():
             return
         _passed.add(self._key)
@@ -290,10 +283,10 @@ def _folder() -> Path:
 
 
 def _state_of(root: Path) -> str:
-    """Return a digest of all Python files of the catalogue, and of size and time of those of this package."""
+    """Return a digest of the catalogue's Python files, and of size and time of this package's Python files."""
     digest = hashlib.sha256(f"{sys.version} {version('numpy')} {hash_of_files(root, root.rglob('*.py'))}".encode())
     package = Path(prism_bench.__file__).parent
     for path in sorted(package.rglob("*.py")):
-        found = path.stat()
-        digest.update(f"{path.relative_to(package)} {found.st_size} {found.st_mtime_ns} ".encode())
+        status = path.stat()
+        digest.update(f"{path.relative_to(package)} {status.st_size} {status.st_mtime_ns} ".encode())
     return digest.hexdigest()[:32]

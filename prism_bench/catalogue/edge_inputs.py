@@ -1,10 +1,10 @@
-"""Input regimes: what edges are filled with in addition to the usual values, as far as the arguments' domains allow.
+"""Input regimes: values of edges in addition to the usual values, as far as the arguments' domains allow.
 
-`REGIMES` has every regime with the values that it draws. The domain and the type of an argument determine which of them
-it gets, and `regime_edges` adds them at those of a spec's edges that reach different code.
+`REGIMES` has every regime with the values that it draws. The domain and the type of an argument determine its regimes,
+and `regime_edges` adds them at the edges of a spec that reach different code.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _DISTINCT = 3  # values among which ties are drawn
-_FACTOR = {"float16": 2.0**8, "float32": 2.0**40, "float64": 2.0**40}  # from usual values to tiny and to huge ones
-_MOST_COST = 1 << 18  # bytes and operations of an edge that regimes are laid out at
+_FACTOR = {"float16": 2.0**8, "float32": 2.0**40, "float64": 2.0**40}  # from usual values to tiny and to huge values
+_MOST_COST = 1 << 18  # bytes and operations of an edge at which regimes are added
 _ROTATED = 2  # regimes at every further path through the code
-ALONE = ("zeros", "infinity", "nan")  # regimes that each argument also has by itself, the others as usual
+ALONE = ("zeros", "infinity", "nan")  # regimes that each argument also has while the others have usual values
 
 
 @dataclass(frozen=True)
 class Usual:
-    """Usual values, which a regime changes: `values` as the fill draws them, in float64, with the bounds in numbers."""
+    """Usual values, which a regime changes: `values` as the fill draws them, in float64, with the bounds as numbers."""
 
     values: Floats
     low: float
@@ -43,12 +43,12 @@ class Usual:
 
     @property
     def signed(self) -> bool:
-        """Whether negative values are among those that may be drawn."""
+        """Return whether negative values may be drawn."""
         return self.low < 0
 
     @property
     def place(self) -> int:
-        """The place of one value, another one each time."""
+        """Return a random index of a value, a new one at each access."""
         return int(self.rng.integers(self.values.size))
 
     def signs(self) -> Floats:
@@ -56,7 +56,7 @@ class Usual:
         return self.rng.choice([-1.0, 1.0], self.values.size) if self.signed else np.ones(self.values.size)
 
     def with_one(self, value: float) -> Floats:
-        """Return the usual values, with `value` in the place of one of them."""
+        """Return the usual values, with `value` at a random place."""
         values = self.values.copy()
         values[self.place] = value
         return values
@@ -64,7 +64,7 @@ class Usual:
 
 @dataclass(frozen=True)
 class Regime:
-    """Kind of values: `draw` makes them of the usual ones, `suits` decides for which domains and types."""
+    """Kind of values: `draw` makes them from usual values, `suits` decides for which domains and types."""
 
     name: str
     draw: Callable[[Usual], Floats]
@@ -82,14 +82,13 @@ def _ties(usual: Usual) -> Floats:
 
 
 def _huge(usual: Usual) -> Floats:
-    finite = np.abs(usual.values[np.isfinite(usual.values)])
-    peak = finite.max(initial=0.0)
-    # In this order a subnormal peak makes no infinity.
+    peak = np.abs(usual.values[np.isfinite(usual.values)]).max(initial=0.0)
+    # In this order of operations a subnormal peak makes no infinity.
     return usual.values / peak * usual.most if peak > 0 else usual.values
 
 
 def _subnormal(usual: Usual) -> Floats:
-    """Draw from the whole range: sums of terms that are all next to 0 would test nothing."""
+    """Draw from the whole range: sums of terms that are all close to 0 would test nothing."""
     return usual.signs() * usual.rng.uniform(usual.smallest, usual.normal, usual.values.size)
 
 
@@ -108,7 +107,7 @@ def _is_float(domain: Domain, dtype: DType) -> bool:
 
 
 def _from_zero(domain: Domain, dtype: DType) -> bool:
-    """Return whether the domain reaches down to 0, itself included or not, and has no upper end."""
+    """Return whether the domain begins at 0, included or not, or is unbounded below, and has no upper end."""
     return _is_float(domain, dtype) and domain.low in (0.0, -np.inf) and domain.high == np.inf
 
 
@@ -143,14 +142,18 @@ REGIMES = (
 
 
 def suited(array: Array, regime: Regime) -> bool:
-    """Return whether the argument's domain holds what the regime draws."""
+    """Return whether the argument's domain contains the values of the regime."""
     domain = array.values
     return domain is not None and not domain.fixed and regime.suits(domain, np.dtype(array.dtype))
 
 
-def _regime_fill(array: FilledArray, regime: Regime) -> Fill:
-    """Return the fill of the regime for the argument."""
-    return Fill(partial(_drawn, array, regime), f"{regime.name} of {array.fill.meaning}", array.values)
+def _fills(arrays: tuple[FilledArray, ...], regime: Regime) -> dict[str, Fill]:
+    """Return the fills of the regime by argument."""
+    return {
+        array.name: Fill(partial(_drawn, array, regime), f"{regime.name} of {array.fill.meaning}", array.values)
+        for array in arrays
+        if suited(array, regime)
+    }
 
 
 def _drawn(array: FilledArray, regime: Regime, rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> Floats:
@@ -169,29 +172,20 @@ def _drawn(array: FilledArray, regime: Regime, rng: np.random.Generator, count: 
 def regime_edges(spec: KernelSpec) -> list[Edge]:
     """Return edges with the regimes that suit the spec's inputs.
 
-    One workload has all of them, each workload that takes another way through the code has some.
+    One workload has all regimes, each workload that takes another path through the code has some.
     """
     filled = [(regime, fills) for regime in REGIMES if (fills := _fills(spec.inputs, regime))]
     workloads = _workloads(spec)
     if not filled or not workloads:
         return []
     edges = [_edge(regime.name, workloads[0], fills) for regime, fills in filled]
-    edges += [_edge(f"{regime} in {name}", workloads[0], fills) for regime, name, fills in _alone(filled)]
+    for regime, fills in filled:
+        if regime.name in ALONE and len(fills) > 1:
+            edges += [_edge(f"{regime.name} in {name}", workloads[0], {name: fill}) for name, fill in fills.items()]
     for number, workload in enumerate(workloads[1:]):
         turn = [(number * _ROTATED + k) % len(filled) for k in range(min(_ROTATED, len(filled)))]
         edges += [_edge(filled[k][0].name, workload, filled[k][1]) for k in turn]
     return edges
-
-
-def _fills(arrays: tuple[FilledArray, ...], regime: Regime) -> dict[str, Fill]:
-    return {array.name: _regime_fill(array, regime) for array in arrays if suited(array, regime)}
-
-
-def _alone(filled: list[tuple[Regime, dict[str, Fill]]]) -> Iterator[tuple[str, str, dict[str, Fill]]]:
-    """Yield the regimes of one argument, the others as usual."""
-    for regime, fills in filled:
-        if regime.name in ALONE and len(fills) > 1:
-            yield from ((regime.name, name, {name: fill}) for name, fill in fills.items())
 
 
 def _edge(name: str, workload: Workload, fills: Mapping[str, Fill]) -> Edge:
@@ -199,9 +193,9 @@ def _edge(name: str, workload: Workload, fills: Mapping[str, Fill]) -> Edge:
 
 
 def _workloads(spec: KernelSpec) -> list[Workload]:
-    """Return the largest cheap edge for every different way through the code, as launches show it.
+    """Return the largest cheap edge for every different path through the code, as launches show it.
 
-    The one that launches most blocks is first, of those that any device runs.
+    Edges that every device runs come first, of these the cheap ones, of these the largest.
     """
     by_path: dict[tuple[object, ...], Case] = {}
     cases = [Case(spec, workload, "edge") for workload in spec.edges if not isinstance(workload, Edge)]
@@ -209,31 +203,30 @@ def _workloads(spec: KernelSpec) -> list[Workload]:
         path = _path(case)
         if path and (_cost(case) <= _MOST_COST or path not in by_path):
             by_path[path] = case
-    return [case.workload for case in sorted(by_path.values(), key=_rank)]
+
+    def rank(case: Case) -> tuple[bool, bool, int]:
+        is_expensive = _cost(case) > _MOST_COST
+        return case.plan.requirement is not None, is_expensive, _cost(case) if is_expensive else -_cost(case)
+
+    return [case.workload for case in sorted(by_path.values(), key=rank)]
 
 
 def _cost(case: Case) -> int:
     return case.sizes.bytes_moved + (case.sizes.flops or 0)
 
 
-def _rank(case: Case) -> tuple[bool, bool, int]:
-    """Return a key that sorts those for any device first, of these the cheap ones, of these the largest."""
-    expensive = _cost(case) > _MOST_COST
-    return case.plan.requirement is not None, expensive, _cost(case) if expensive else -_cost(case)
-
-
 def _path(case: Case) -> tuple[object, ...]:
-    """Return what distinguishes ways through the code: entries, and which extents of the grid are more than 1.
+    """Return the properties that distinguish paths through the code: entries, blocks, and grid extents above 1.
 
-    It is empty if the launch raises: the edge itself reports that, and the other kernels have theirs.
+    It is empty if the launch raises: the edge itself reports that, and other kernels still get their regimes.
     """
     try:
         steps = case.plan.steps(Device())
     except Exception:  # a spec's own function may raise anything
         return ()
     launches = [step for step in steps if isinstance(step, Launch) and not step.is_empty]
-    return tuple((step.entry, step.block, _spread(step.grid)) for step in launches)
-
-
-def _spread(grid: int | tuple[int, ...]) -> tuple[bool, ...]:
-    return tuple(extent > 1 for extent in (grid if isinstance(grid, tuple) else (grid,)))
+    grids = [step.grid if isinstance(step.grid, tuple) else (step.grid,) for step in launches]
+    return tuple(
+        (step.entry, step.block, tuple(extent > 1 for extent in grid))
+        for step, grid in zip(launches, grids, strict=True)
+    )

@@ -1,11 +1,11 @@
-"""Python packages of catalogues: what specs are loaded into, so that they can import shared Python relatively.
+"""Python packages of catalogues, into which specs are loaded, so that they can import shared Python relatively.
 
-A spec imports what its catalogue shares with `from ..include.sums.row_sums import shared_rows`. Each catalogue is a
-package with its own name, so that two of them never share a module:
+A spec imports shared code of its catalogue as `from ..include.sums.row_sums import shared_rows`. Each catalogue is a
+package with its own name, so that two catalogues never share a module:
 
-- The built-in catalogue is `prism_bench_catalogue`, any other one `prism_bench_catalogue_<hash of its folder>`.
-- Families are packages in it. `include` has two folders: the catalogue's own `include/`, then the built-in one. Headers
-  are searched in the same order. `peers`, what library peers share, has two folders likewise.
+- The built-in catalogue is `prism_bench_catalogue`, any other catalogue `prism_bench_catalogue_<hash of its folder>`.
+- Families are packages in it. `include` has two folders: the catalogue's own `include/`, then the built-in `include/`.
+  Headers are searched in the same order. `peers`, the shared code of library peers, has two folders likewise.
 """
 
 import sys
@@ -29,12 +29,12 @@ BUILT_IN = "prism_bench_catalogue"
 class ContentLoader(SourceFileLoader):
     """Loader whose cached bytecode is valid for one content of the file, not for one time.
 
-    Python compares the time in whole seconds and the size: it takes an edit within the same second to as many bytes
-    for none. The checksum of the content is put where Python keeps the time.
+    Python compares size and time in whole seconds: it misses an edit of equal size within one second. This loader
+    stores the checksum of the content in place of the time.
     """
 
     def path_stats(self, path: str) -> dict[str, int]:  # pyright: ignore[reportIncompatibleMethodOverride]  # no float
-        """Return the checksum and the size of the file; an OSError where it cannot be read."""
+        """Return the checksum and the size of the file; raise OSError if it cannot be read."""
         content = self.get_data(path)
         return {"mtime": crc32(content), "size": len(content)}
 
@@ -63,9 +63,10 @@ def package_name(folder: Path) -> str:
 
 
 def catalogue_package(folder: Path) -> str:
-    """Create the package of a catalogue anew and return its name."""
+    """Create the package of a catalogue anew, without its loaded modules, and return its name."""
     name = package_name(folder)
-    _remove_modules(name)
+    for module in [module for module in sys.modules if module == name or module.startswith(f"{name}.")]:
+        del sys.modules[module]
     invalidate_caches()
     _create(name, [folder.resolve()])
     for kind in SHARED:
@@ -74,9 +75,9 @@ def catalogue_package(folder: Path) -> str:
 
 
 def execute(path: Path, module: str, builtins: Mapping[str, object] | None = None) -> ModuleType:
-    """Execute a spec file as `module` and return that; what it prints goes to stderr.
+    """Execute a spec file as `module` and return the module; its output goes to stderr.
 
-    With `builtins` the file, and functions defined in it, have those: they may import in another way.
+    `builtins` replace the builtins of the file and its functions, for example to import in another way.
     """
     module_spec = spec_from_file_location(module, path, loader=ContentLoader(module, str(path)))
     if module_spec is None or module_spec.loader is None:
@@ -92,16 +93,16 @@ def execute(path: Path, module: str, builtins: Mapping[str, object] | None = Non
 
 def module_name(package: str, folder: Path, path: Path) -> str:
     """Return the name of a spec's module and create the packages above it: one for each folder below the catalogue."""
-    name, place = package, folder
+    name, parent = package, folder
     for part in path.relative_to(folder).parent.parts:
-        name, place = f"{name}.{_identifier(part)}", place / part
+        name, parent = f"{name}.{_identifier(part)}", parent / part
         if name not in sys.modules:
-            _create(name, [place.resolve()])
+            _create(name, [parent.resolve()])
     return f"{name}.{_identifier(path.stem)}"
 
 
 def _identifier(part: str) -> str:
-    """Return a part of a path without dots, which would make two packages of it."""
+    """Return a part of a path without dots, which would separate packages."""
     return part.replace(".", "_")
 
 
@@ -113,9 +114,3 @@ def _create(name: str, folders: Sequence[Path]) -> None:
     parent, _, last = name.rpartition(".")
     if parent:
         setattr(sys.modules[parent], last, package)
-
-
-def _remove_modules(package: str) -> None:
-    """Remove a package and all in it from the loaded modules."""
-    for name in [name for name in sys.modules if name == package or name.startswith(f"{package}.")]:
-        del sys.modules[name]

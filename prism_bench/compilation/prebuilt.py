@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from prism_bench.compilation.cubin import Resources, demangled, entry_symbols, info_records, symbol_of
+from prism_bench.compilation.cubin import Resources, entry_symbols, info_records, symbol_of
 from prism_bench.compilation.listing import measured_resources, tool
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 from prism_bench.io.files import cache_errors, cache_folder, write_atomically
@@ -239,9 +239,3 @@ def cubin_resources(cubin: bytes) -> dict[str, Resources]:
             shared_bytes=max(0, shared["sh_size"] - reserved) if shared is not None else 0,
         )
     return by_symbol
-
-
-def _kernels_in_file(source: Path, architecture: str) -> tuple[str, ...]:
-    """Return the kernels for an architecture in a prebuilt file, as C++ writes them."""
-    codes = _codes(source, int(architecture.rstrip("af")))
-    return tuple(demangled(symbol) for code in codes for symbol in entry_symbols(code))
