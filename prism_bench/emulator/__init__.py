@@ -1,8 +1,15 @@
-"""CPU runtime for unmodified CUDA C++ kernels, which reports what a GPU would hide.
+"""CPU runtime for unmodified CUDA C++ kernels, which reports errors that a GPU would hide.
 
 Three modes. `fast` runs a kernel under a chosen thread order. `race` watches each access for races, accesses out of
 bounds and unwritten shared memory, and counts the bytes that move. `address` compiles with the address and
 undefined-behaviour sanitizers and runs in a child process.
+
+module     compile a source, launch its kernels
+build      a source as host C++, compiled and cached
+library    a built library in this process: arguments, buffers, launches
+isolation  a built library in a child process: messages, crashes
+child      the child process
+report     findings and traffic of a launch
 """
 
 from prism_bench.emulator.build import entry_not_emulated, not_emulated

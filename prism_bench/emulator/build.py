@@ -1,4 +1,4 @@
-"""Builds of a source for the CPU: translated to C++, compiled in a mode, cached by content."""
+"""Builds of a source for the CPU: translated to host C++, compiled in a mode, cached by content."""
 
 import errno
 import hashlib
@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -23,25 +22,25 @@ _HERE = Path(__file__).parent
 INCLUDE = _HERE / "include"
 RUNTIME = _HERE / "runtime"
 
-# CUDA sources pun types, count on wrapping integers, and contract nothing that the author did not write.
+# CUDA sources pun types and rely on wrapping integers; only operations that the author contracted are contracted.
 _COMMON = (
     "-std=c++17 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -fno-strict-aliasing -ffp-contract=off "
     "-fdata-sections -fno-math-errno -fno-trapping-math -fno-finite-loops -fno-stack-protector -Wno-attributes -w"
 ).split()
 _SANITIZE = "-fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer"
 _LINES = "-g1 -gdwarf-4"
-# An instance of a template compiles in 25 ms at -O1 and in 45 ms at -O2, and runs as fast: what takes the time is to
-# switch threads. The sanitizers' passes compile ten times as long at -O1: a Kalman filter 29 s.
+# -O2 takes almost twice as long as -O1 to compile an instance of a template, which runs no faster, because switching
+# threads takes most of the time. The sanitizers' passes take ten times as long at -O1 as at -O0.
 _KERNEL = {
     "fast": f"-O1 {_LINES} -fwrapv".split(),
     "race": f"-O1 {_LINES} -fwrapv -fsanitize=thread".split(),
     "address": f"-O0 {_LINES} {_SANITIZE}".split(),
 }
-# Splitting float4 into scalars would hide that it is one access; a static array that is known not to be aliased,
-# as most shared ones are, would not be watched at all.
+# Splitting float4 into scalars would hide that it is one access; a static array that is known not to be aliased, as
+# most shared arrays are, would not be watched at all.
 _RACE_GCC = ("-fno-tree-sra", "-fno-ipa-reference-addressable", "--param", "tsan-distinguish-volatile=1")
 _RACE_CLANG = ("-mllvm", "-tsan-distinguish-volatile=1")
-# A library with a unique symbol is never unloaded; places of variables for a debugger take a fifth of the time.
+# A library with a unique symbol is never unloaded; tracking variables for a debugger takes a fifth of the time.
 _GCC = ("-fno-gnu-unique", "-fno-var-tracking")
 _LINK = {"fast": [], "race": [], "address": ["-fsanitize=address,undefined"]}
 MODES = tuple(_KERNEL)
@@ -49,37 +48,37 @@ MODES = tuple(_KERNEL)
 
 @dataclass(frozen=True)
 class Compiler:
-    """A host compiler that was found, and its version line."""
+    """A host compiler, and its version line."""
 
     command: str
     version: str
 
     @property
     def is_clang(self) -> bool:
-        """Whether it takes clang's options."""
+        """Return whether it takes clang's options."""
         return "clang" in self.version
 
 
 def find_compiler(variables: Mapping[str, str] | None = None) -> Compiler:
-    """Return the compiler named by CXX, else g++, else clang++; BackendUnavailable names what to install.
+    """Return the compiler named by CXX, else g++, else clang++; raise BackendUnavailable with the package to install.
 
-    With the `variables` of another process it is the one that is found there, by its path.
+    With the environment `variables` of another process, return the path of the compiler that this process would use.
     """
     if variables is None:
         return _probe(os.environ.get("CXX", ""), os.environ.get("PATH", ""))
     path = variables.get("PATH", "")
-    found = _probe(variables.get("CXX", ""), path)
-    return replace(found, command=shutil.which(found.command, path=path) or found.command)
+    compiler = _probe(variables.get("CXX", ""), path)
+    return replace(compiler, command=shutil.which(compiler.command, path=path) or compiler.command)
 
 
 @cache
 def _probe(chosen: str, path: str) -> Compiler:
     tried = [chosen] if chosen else ["g++", "clang++"]
     for command in tried:
-        place = shutil.which(command, path=path or None)
-        if place:
-            asked = subprocess.run([place, "--version"], capture_output=True, text=True)
-            return Compiler(command, asked.stdout.split("\n")[0])
+        program = shutil.which(command, path=path or None)
+        if program:
+            version = subprocess.run([program, "--version"], capture_output=True, text=True).stdout
+            return Compiler(command, version.split("\n")[0])
     raise BackendUnavailable(
         f"the emulator needs a C++17 compiler and found none (tried {', '.join(tried)}); install g++ (Debian, Ubuntu: "
         "apt install g++) or set CXX. Without it kernels cannot run on the CPU; the compile check and the GPU work."
@@ -87,26 +86,20 @@ def _probe(chosen: str, path: str) -> Compiler:
 
 
 def sanitizer_library() -> str:
-    """Return the address sanitizer's library, to be preloaded; BackendUnavailable where the compiler has none."""
+    """Return the address sanitizer's library, to be preloaded; raise BackendUnavailable if the compiler lacks it."""
     compiler = find_compiler()
     name = f"libclang_rt.asan-{platform.machine()}.so" if compiler.is_clang else "libasan.so"
-    asked = subprocess.run(
-        [compiler.command, f"-print-file-name={name}"], capture_output=True, text=True
-    ).stdout.strip()
-    if not Path(asked).is_absolute():
+    command = [compiler.command, f"-print-file-name={name}"]
+    library = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    if not Path(library).is_absolute():
         raise BackendUnavailable(
             f"{compiler.command} has no {name}; install its sanitizers. The fast and race modes work without."
         )
-    return os.path.realpath(asked)
-
-
-def _runtime_options(compiler: Compiler) -> list[str]:
-    """Return the options that the runtime is compiled with in every mode."""
-    return [*_common(compiler), "-O2", "-g1"]
+    return os.path.realpath(library)
 
 
 def _compile_options(compiler: Compiler, mode: str) -> list[str]:
-    """Return the options that a kernel's source is compiled with in a mode, without the include folders."""
+    """Return the options for compiling a kernel's source in a mode, without the include folders."""
     race = _RACE_CLANG if compiler.is_clang else _RACE_GCC
     return [*_common(compiler), *_KERNEL[mode], *(race if mode == "race" else ())]
 
@@ -115,25 +108,19 @@ def _common(compiler: Compiler) -> list[str]:
     return [*_COMMON, *(() if compiler.is_clang else _GCC)]
 
 
-def _link_options(compiler: Compiler, mode: str) -> list[str]:
-    """Return the options that link a kernel's object and the runtime's into a library."""
-    shared = ["-shared-libasan"] if compiler.is_clang and mode == "address" else []
-    return ["-shared", f"-Wl,-T,{RUNTIME / 'places.ld'}", *_LINK[mode], *shared]
-
-
-def complaint(command: list[str]) -> str:
-    """Return what the compiler prints when it fails, or nothing."""
+def _complaint(command: list[str]) -> str:
+    """Return the compiler's output if it fails, else an empty string."""
     # A sanitizer preloaded for the kernel must not slow down, or stop, the compiler.
     quiet = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(command, capture_output=True, text=True, env=quiet)
     return done.stderr.strip() or f"exit status {done.returncode}" if done.returncode else ""
 
 
-# Builds of a source with the runtime of a mode: cached by content, and made once however many processes ask.
+# Builds: a source with the runtime of a mode, cached by content, and built once for all processes.
 
 _PRELUDE = "cuda_on_cpu.h"
-_CALLS_OF_MODE = {"fast": 0, "race": 1, "address": 2}  # that the sanitizer itself has in each object file
-# What g++, its assembler and clang++ say of inline PTX that no reader of the source saw: a macro pasted the word.
+_CALLS_OF_MODE = {"fast": 0, "race": 1, "address": 2}  # of the sanitizer, in each object file
+# Messages of g++, its assembler and clang++ about inline PTX that the source hides: a macro pasted the word.
 _OF_ASSEMBLY = re.compile(
     r"Assembler messages:|[‘'`]asm[’']|inline a(?:sm|ssembly)\b|\bin asm\b"
     r"|\b(?:impossible|(?:in|out)put|operand) constraints?\b"
@@ -141,7 +128,7 @@ _OF_ASSEMBLY = re.compile(
 
 
 def cache_folder() -> Path:
-    """Return the folder of built libraries, and create it where it is missing."""
+    """Return the folder of built libraries, and create it if it is missing."""
     folder = files.cache_folder("emulator")
     with files.cache_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -149,14 +136,14 @@ def cache_folder() -> Path:
 
 
 class RunsWhenLoaded(SpecError):
-    """A source has code that runs when its library is loaded, or unloaded, not when a kernel is launched."""
+    """A source has code that runs when its library is loaded or unloaded, not when a kernel is launched."""
 
 
 def build(text: str, mode: str, defines: tuple[str, ...] = (), *, only_kernels: bool = False) -> Path:
     """Return the shared library of a host source; it is compiled only if no build of the same content is cached.
 
-    CompilationFailed has the compiler's message; BackendUnavailable where it cannot assemble inline PTX. A source of
-    `only_kernels` has no constructors and the like: RunsWhenLoaded names them, and no library is made.
+    Raise CompilationFailed with the compiler's message, BackendUnavailable if it cannot assemble inline PTX. With
+    `only_kernels` raise RunsWhenLoaded for a source with constructors and the like.
     """
     compiler = find_compiler()
     options = [*_compile_options(compiler, mode), *(f"-D{define}" for define in defines)]
@@ -166,63 +153,50 @@ def build(text: str, mode: str, defines: tuple[str, ...] = (), *, only_kernels: 
 
 
 def _once(built: Path, make: Callable[[Path], None]) -> Path:
-    """Return `built`, which one process makes under another name while the others that need it wait."""
+    """Return `built`, which one process makes under another name while other processes wait for it."""
     if built.exists():
         return built
-    unit = built.with_suffix(f".{os.getpid()}{built.suffix}")
-    with files.cache_errors(built.parent), _locked(built.with_suffix(".lock")):
+    unit, lock_path = built.with_suffix(f".{os.getpid()}{built.suffix}"), built.with_suffix(".lock")
+    with files.cache_errors(built.parent), lock_path.open("w") as file:
+        lock(file.fileno())
         try:
             if not built.exists():
                 make(unit)
                 os.replace(unit, built)
         finally:
             unit.unlink(missing_ok=True)
+            lock_path.unlink(missing_ok=True)  # a process that waits for this lock then sees the finished file
     return built
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock of that name. It is removed afterwards: a process that waited for it finds the finished file."""
-    with path.open("w") as file:
-        lock(file.fileno())
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
 
 
 def _build(compiler: Compiler, text: str, options: list[str], mode: str, library: Path, only_kernels: bool) -> None:
     runtime = _runtime(compiler, mode)
     source, code = library.with_suffix(".cpp"), library.with_suffix(".o")
     source.write_text(text, encoding="utf-8")
-    link = [
-        compiler.command,
-        *_link_options(compiler, mode),
-        str(code),
-        str(runtime),
-        "-lm",
-        "-lrt",
-        "-o",
-        str(library),
-    ]
+    rest = [*options, f"-I{INCLUDE}", "-c", str(source), "-o", str(code)]
+    shared = ["-shared-libasan"] if compiler.is_clang and mode == "address" else []
+    link = [compiler.command, "-shared", f"-Wl,-T,{RUNTIME / 'places.ld'}", *_LINK[mode], *shared]
+    link += [str(code), str(runtime), "-lm", "-lrt", "-o", str(library)]
     try:
-        words = _compile(compiler, mode, options, source, code)
-        if only_kernels and not words:
+        output = _complaint([compiler.command, *_prelude(compiler, mode), *rest])
+        if "PCH" in output:  # a precompiled header that does not fit, for any reason, is left out
+            output = _complaint([compiler.command, *rest])
+        if only_kernels and not output:
             _refuse_running(code.read_bytes(), mode)
-        words = words or complaint(link)
+        output = output or _complaint(link)
     finally:
         source.unlink(missing_ok=True)
         code.unlink(missing_ok=True)
-    _refuse_full(words, library.parent)
-    if _OF_ASSEMBLY.search(words):
-        raise BackendUnavailable(f"not emulated: inline PTX, which {compiler.command} cannot assemble:\n{words}")
-    if words:
-        raise CompilationFailed(f"{compiler.command} refused the source (emulator, {mode} mode):\n{words}")
+    _refuse_full(output, library.parent)
+    if _OF_ASSEMBLY.search(output):
+        raise BackendUnavailable(f"not emulated: inline PTX, which {compiler.command} cannot assemble:\n{output}")
+    if output:
+        raise CompilationFailed(f"{compiler.command} refused the source (emulator, {mode} mode):\n{output}")
 
 
 def _refuse_running(code: bytes, mode: str) -> None:
-    """Raise RunsWhenLoaded where an object file has code that a loader calls, apart from its mode's sanitizer."""
-    from prism_bench.compilation.cubin import called_by_loaders  # its reader of ELF files is for judges alone
+    """Raise RunsWhenLoaded if an object file has code that a loader calls, apart from its mode's sanitizer."""
+    from prism_bench.compilation.cubin import called_by_loaders  # loads pyelftools, which only judges need
 
     called = called_by_loaders(code)
     if sum(called.values()) > _CALLS_OF_MODE[mode]:
@@ -232,25 +206,18 @@ def _refuse_running(code: bytes, mode: str) -> None:
         )
 
 
-def _refuse_full(words: str, folder: Path) -> None:
-    """Raise CacheUnavailable where the compiler complains about the machine, not about the source."""
+def _refuse_full(output: str, folder: Path) -> None:
+    """Raise CacheUnavailable if the compiler reports a problem of the machine, not of the source."""
     with files.cache_errors(folder):
         for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
-            if os.strerror(number) in words:
+            if os.strerror(number) in output:
                 raise OSError(number, os.strerror(number))
 
 
-def _compile(compiler: Compiler, mode: str, options: list[str], source: Path, code: Path) -> str:
-    """Return what the compiler complains about. A precompiled header that does not fit, for any reason, is left out."""
-    rest = [*options, f"-I{INCLUDE}", "-c", str(source), "-o", str(code)]
-    words = complaint([compiler.command, *_prelude(compiler, mode), *rest])
-    return complaint([compiler.command, *rest]) if "PCH" in words else words
-
-
 def prepared(mode: str, variables: Mapping[str, str] | None = None) -> tuple[Path, ...]:
-    """Return what every build of a mode shares, made where it is missing: runtime and precompiled header.
+    """Return the files that every build of a mode shares, runtime and precompiled header, and make missing ones.
 
-    They fit the compiler that a process with these `variables` finds; this process, where there are none.
+    They are for the compiler of a process with these environment `variables`; without them, of this process.
     """
     compiler = find_compiler(variables)
     folders = (Path(option.removeprefix("-I")) for option in _prelude(compiler, mode))
@@ -258,7 +225,7 @@ def prepared(mode: str, variables: Mapping[str, str] | None = None) -> tuple[Pat
 
 
 def _prelude(compiler: Compiler, mode: str) -> tuple[str, ...]:
-    """Return the option that makes g++ find the precompiled header, which halves the time of a small kernel."""
+    """Return the option with which g++ finds the precompiled header; it halves the time to compile a small kernel."""
     if compiler.is_clang:
         return ()
     options = _compile_options(compiler, mode)
@@ -271,20 +238,20 @@ def _prelude(compiler: Compiler, mode: str) -> tuple[str, ...]:
 
 def _runtime(compiler: Compiler, mode: str) -> Path:
     """Return the runtime's object file, built once per mode and compiler."""
-    options = _runtime_options(compiler)
+    options = [*_common(compiler), "-O2", "-g1"]
     built = cache_folder() / f"{mode}-{_digest(compiler.version, *options, _own_content())}.runtime.o"
     command = [compiler.command, *options, "-c", str(RUNTIME / f"{mode}.cpp"), "-o"]
     return _once(built, lambda unit: _or_unavailable(compiler, [*command, str(unit)]))
 
 
 def _or_unavailable(compiler: Compiler, command: list[str]) -> None:
-    """Run the command; BackendUnavailable where the compiler cannot build the runtime."""
-    words = complaint(command)
-    _refuse_full(words, Path(command[-1]).parent)
-    if words:
+    """Run the command; raise BackendUnavailable if the compiler cannot build the runtime."""
+    output = _complaint(command)
+    _refuse_full(output, Path(command[-1]).parent)
+    if output:
         raise BackendUnavailable(
             f"{compiler.command} ({compiler.version}) cannot build the emulator's runtime, which needs C++17 as of "
-            f"g++ 9 or clang++ 10; install a newer one or set CXX. Its output: {words[:2000]}"
+            f"g++ 9 or clang++ 10; install a newer one or set CXX. Its output: {output[:2000]}"
         )
 
 
@@ -299,8 +266,8 @@ def _digest(*parts: str) -> str:
 def _own_content() -> str:
     """Return a digest of the emulator's headers and runtime, so that a change in them rebuilds everything.
 
-    Their folder is part of it: a build names the lines of the headers it was made with, and the headers of another
-    installation would look like a kernel author's files.
+    Their folder is part of it, because a build names the paths of its headers, and headers of another installation
+    would look like a kernel author's files.
     """
     sources = sorted(path for folder in (INCLUDE, RUNTIME) for path in folder.rglob("*") if path.is_file())
     return _digest(str(_HERE), *(f"{path.relative_to(_HERE)}\n{path.read_text(encoding='utf-8')}" for path in sources))
@@ -310,11 +277,11 @@ def _own_content() -> str:
 #
 # Project includes replace their `#include`, system includes move to the top, and the rest is put into an unnamed
 # namespace: without it g++ refuses `__shared__` in a template next to `__shared__` in a plain function. Three things
-# cannot be expressed with macros and are rewritten: `extern __shared__`, `extern "C"`, and `return;`, which notes that
-# the thread leaves before the end: barriers wait for every thread that has not.
+# cannot be expressed with macros and are rewritten: `extern __shared__`, `extern "C"`, and `return;`, which must note
+# that the thread leaves early, because barriers wait for every other thread.
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"][^\n]*$')
-_PLACE = re.compile(r'^#line (\d+) "(.*)"$')
+_LINE = re.compile(r'^#line (\d+) "(.*)"$')
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
 _DYNAMIC_SHARED = re.compile(
@@ -323,7 +290,7 @@ _DYNAMIC_SHARED = re.compile(
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _C_LINKAGE = re.compile(r'\bextern\s+"C"\s*(?P<block>\{)?')
-_RETURN = re.compile(r"\breturn\s*;(?!\s*\n\})")  # one before a function's last brace leaves nothing out
+_RETURN = re.compile(r"\breturn\s*;(?!\s*\n\})")  # before a function's last brace it skips nothing
 _SYMBOL = re.compile(
     r"__(?:constant|device)__\s+(?:[\w:]+(?:<[^;{}()]*?>)?(?:\s*\([\d\s]*\))?[\s*&]+)+(?P<name>\w+)\s*(?:\[[^\]]*\]\s*)*[=;{]"
 )
@@ -340,8 +307,9 @@ class HostSource:
 
 def host_source(path_or_text: Path | str, include_dirs: tuple[Path, ...], entries: tuple[str, ...]) -> HostSource:
     """Return the host source of a kernel file, or of source text, exporting `entries` and its global variables."""
-    body, symbols, system = _body(_flat(path_or_text, include_dirs))
-    hoisted = "".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in system)
+    flat = _flat(path_or_text, include_dirs)
+    body, symbols = _body(flat)
+    hoisted = "".join(f"#if __has_include(<{name}>)\n#include <{name}>\n#endif\n" for name in flat.system)
     opening = f'#include "cuda_on_cpu.h"\n{hoisted}namespace {{\n#include "cuda_on_cpu/kernel_scope.h"\n'
     return HostSource(f"{opening}{body}\n{_tables(entries, symbols)}", entries, symbols)
 
@@ -365,7 +333,7 @@ class _Flat:
         return all(_state(path) == (path, *state) for path, *state in self.files)
 
 
-# The passes of a verification read the same few sources again and again.
+# The passes of a verification read the same few sources repeatedly.
 _KEPT: dict[tuple[Path | str, tuple[Path, ...]], _Flat] = {}
 
 
@@ -380,19 +348,26 @@ def _flat(path_or_text: Path | str, include_dirs: tuple[Path, ...]) -> _Flat:
 
 
 def _state(path: Path) -> tuple[Path, int, int]:
-    """Return what differs when a file has changed or is gone."""
+    """Return path, time and size of a file, which differ if it has changed or is gone."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return path, 0, -1
-    return path, found.st_mtime_ns, found.st_size
+    return path, status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=256)
-def _body(flat: _Flat) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """Return the rewritten text, its global variables, and the system includes."""
-    body = _rewrite(flat.text)
-    return body, tuple(_symbols(body)), flat.system
+def _body(flat: _Flat) -> tuple[str, tuple[str, ...]]:
+    """Return the text without constructs that macros cannot express, with every newline, and its global variables."""
+
+    def plain_linkage(match: re.Match[str]) -> str:
+        return "\n" * match[0].count("\n") + ("namespace {" if match["block"] else "")
+
+    def noted_return(match: re.Match[str]) -> str:
+        return "{ ::cuda_cpu::leave_early(); return; }" + "\n" * match[0].count("\n")
+
+    body = _RETURN.sub(noted_return, _C_LINKAGE.sub(plain_linkage, _declare_shared(flat.text)))
+    return body, tuple(_symbols(body))
 
 
 @lru_cache(maxsize=256)
@@ -406,7 +381,7 @@ def _without_comments(code: str) -> str:
 
 
 class _Flattener:
-    """Reads a source with its project includes in place; `system` gathers the others in order."""
+    """Reader of a source with its project includes in place; `system` collects the other includes in order."""
 
     def __init__(self, include_dirs: tuple[Path, ...]) -> None:
         self.include_dirs = include_dirs
@@ -430,9 +405,9 @@ class _Flattener:
         lines = [f'#line 1 "{name}"']
         number = 0
         for line in text.split("\n"):
-            include, place = _INCLUDE.match(line), _PLACE.match(line)
-            number = int(place[1]) - 1 if place else number + 1
-            name = place[2] if place else name
+            include, directive = _INCLUDE.match(line), _LINE.match(line)
+            number = int(directive[1]) - 1 if directive else number + 1
+            name = directive[2] if directive else name
             if include:
                 lines.append(self._include(include[1], include[2].strip(), folder, f'#line {number} "{name}"'))
                 lines.append(f'#line {number + 1} "{name}"')
@@ -440,42 +415,30 @@ class _Flattener:
                 lines.append("" if _ONCE.match(line) else line)
         return "\n".join(lines)
 
-    def _include(self, bracket: str, name: str, folder: Path, place: str) -> str:
+    def _include(self, bracket: str, name: str, folder: Path, line_directive: str) -> str:
+        """Return the included file's text, or lines that replace the include."""
         beside = [folder] if folder and bracket == '"' else []
-        found = first_in([*beside, *self.include_dirs], name)
-        if found is None:
+        path = first_in([*beside, *self.include_dirs], name)
+        if path is None:
             if name not in self.system:
                 self.system.append(name)
             if "assert" in name:
                 return '#include "cuda_on_cpu/kernel_scope.h"'
-            return "" if first_in([INCLUDE], name) else self._missing(name, folder, place)
-        if found.resolve() in self.read_once:
+            if first_in([INCLUDE], name):
+                return ""
+            # The compiler decides whether it has the header: only it knows which branch of a condition is taken.
+            searched = ", ".join(map(str, (folder, *self.include_dirs)))
+            error = f"'{name}' is neither in {searched} nor a header of the emulator or the host compiler"
+            return f"#if !__has_include(<{name}>)\n{line_directive}\n#error {error}\n#endif"
+        if path.resolve() in self.read_once:
             return ""
-        if any(_ONCE.match(line) for line in found.read_text(encoding="utf-8").split("\n")):
-            self.read_once.add(found.resolve())
-        return self._file(found)
-
-    def _missing(self, name: str, folder: Path, place: str) -> str:
-        """Return lines that stop the host compiler at `place` unless it has the header itself.
-
-        The compiler decides, not this reader: only it knows which branch of a condition is taken.
-        """
-        searched = ", ".join(str(one) for one in (folder, *self.include_dirs))
-        words = f"'{name}' is neither in {searched} nor a header of the emulator or the host compiler"
-        return f"#if !__has_include(<{name}>)\n{place}\n#error {words}\n#endif"
-
-
-def _rewrite(text: str) -> str:
-    """Replace what macros cannot express; every newline stays."""
-    return _RETURN.sub(_noted_return, _C_LINKAGE.sub(_plain_linkage, _declare_shared(text)))
-
-
-def _noted_return(match: re.Match[str]) -> str:
-    return "{ ::cuda_cpu::leave_early(); return; }" + "\n" * match[0].count("\n")
+        if any(_ONCE.match(line) for line in path.read_text(encoding="utf-8").split("\n")):
+            self.read_once.add(path.resolve())
+        return self._file(path)
 
 
 def _declare_shared(text: str) -> str:
-    """Declare dynamic shared memory as pointers; repeated declarations outside functions are left out."""
+    """Declare dynamic shared memory as pointers; leave out repeated declarations outside functions."""
     parts: list[str] = []
     seen: set[str] = set()
     end = depth = 0
@@ -483,22 +446,13 @@ def _declare_shared(text: str) -> str:
         between = text[end : match.start()]
         code = _without_comments(between)
         depth += code.count("{") - code.count("}")
-        again = depth == 0 and match["name"] in seen
-        seen |= {match["name"]} if depth == 0 else set()
-        parts += [between, "\n" * match[0].count("\n") if again else _dynamic_shared(match)]
+        kind, name, more = " ".join(match["type"].split()), match["name"], match["more"]
+        is_repeated = depth == 0 and name in seen
+        seen |= {name} if depth == 0 else set()
+        declaration = f"{kind} (* const {name}){more} = ({kind} (*){more})::cuda_cpu::dynamic_shared;"
+        parts += [between, "" if is_repeated else declaration, "\n" * match[0].count("\n")]
         end = match.end()
     return "".join([*parts, text[end:]])
-
-
-def _plain_linkage(match: re.Match[str]) -> str:
-    newlines = "\n" * match[0].count("\n")
-    return newlines + ("namespace {" if match["block"] else "")
-
-
-def _dynamic_shared(match: re.Match[str]) -> str:
-    kind, name, more = " ".join(match["type"].split()), match["name"], match["more"]
-    newlines = "\n" * match[0].count("\n")
-    return f"{kind} (* const {name}){more} = ({kind} (*){more})::cuda_cpu::dynamic_shared;{newlines}"
 
 
 def _symbols(text: str) -> Iterator[str]:
@@ -513,9 +467,9 @@ def _symbols(text: str) -> Iterator[str]:
 
 
 def _tables(entries: tuple[str, ...], symbols: tuple[str, ...]) -> str:
-    """Return launch table and symbol table; inside the namespace, where a kernel named `fma` hides the host's.
+    """Return launch table and symbol table; inside the namespace, where a kernel named `fma` hides the host's `fma`.
 
-    The launch table is a function, so that nothing of an honest source runs when its library is loaded.
+    The launch table is a function, so that loading the library of an honest source runs no code.
     """
     kernels = "".join(
         f'    case {number}: return ::cuda_cpu::make_entry("{entry}", {entry});\n'
@@ -539,9 +493,9 @@ def _tables(entries: tuple[str, ...], symbols: tuple[str, ...]) -> str:
     )
 
 
-# Kernels that the emulator does not claim to run, and why.
+# Kernels that the emulator cannot run.
 
-# The first that matches names the reason, so the more specific ones are first.
+# The first match is the reason, so more specific patterns come first.
 _REASONS = (
     ("wgmma", r"\bwgmma\b"),
     ("tensor memory accelerator", r"\bCUtensorMap\b|\bcp\.async\.bulk\b|\bcp_async_bulk\w*"),
@@ -553,10 +507,10 @@ _REASONS = (
     ("8-bit and smaller floating types", r"\b__nv_fp[468]\w*|\bcuda_fp[468]\.h\b"),
     ("libcu++", r"#\s*include\s*<cuda/(?!std/)"),
     ("named barriers", r"\b__barrier_(sync|sync_count|arrive)\b"),
-    ("inline PTX", r"\b(?:asm|__asm|__asm__)\b"),  # the word alone: a macro may end, or be, the rest
+    ("inline PTX", r"\b(?:asm|__asm|__asm__)\b"),  # only the keyword: a macro may be the rest
 )
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
-_CONTINUED = re.compile(r"\\\r?\n")  # a line that goes on in the next one, within a word too
+_CONTINUED = re.compile(r"\\\r?\n")  # a line continues in the next line, even within a word
 _CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)$")
 
 
@@ -569,9 +523,9 @@ def not_emulated(path_or_text: Path | str, include_dirs: Iterable[Path | str] = 
 
 
 def entry_not_emulated(entry: str, path_or_text: Path | str, include_dirs: Iterable[Path | str] = ()) -> str | None:
-    """Return why the emulator lacks an entry of a source that it can run: a name in it is in a device's branch alone.
+    """Return why the emulator lacks an entry of a source that it can run: only a device's branch defines a name in it.
 
-    `kernel<Thirds>` is such an entry where `struct Thirds` is within `#ifndef CPU_CUDA`, declared before it or not.
+    `kernel<Thirds>` is such an entry if `struct Thirds` is defined within `#ifndef CPU_CUDA`.
     """
     code = flat_code(path_or_text, tuple(map(Path, include_dirs)))
     for name in _NAME.findall(entry):
@@ -583,8 +537,8 @@ def entry_not_emulated(entry: str, path_or_text: Path | str, include_dirs: Itera
 @lru_cache(maxsize=1024)
 def _is_of_devices(name: str, code: str) -> bool:
     seen, word = _seen_by_cpu(code), rf"\b{name}\b"
-    definition = rf"\b(?:struct|class|union|enum)\s+{name}\b[^;{{}}()]*\{{"  # not a declaration ahead of it
-    return any(re.search(one, code) and not re.search(one, seen) for one in (word, definition))
+    definition = rf"\b(?:struct|class|union|enum)\s+{name}\b[^;{{}}()]*\{{"  # not a forward declaration
+    return any(re.search(pattern, code) and not re.search(pattern, seen) for pattern in (word, definition))
 
 
 @lru_cache(maxsize=256)
@@ -596,23 +550,18 @@ def _reason(code: str) -> str | None:
 @lru_cache(maxsize=64)
 def _seen_by_cpu(code: str) -> str:
     """Return the lines outside the device's branches."""
-    open_branches: list[bool | None] = []
+    open_branches: list[bool | None] = []  # whether the CPU compiles it; None for conditions on other names
     kept: list[str] = []
     for line in _CONTINUED.sub("", code).split("\n"):
         condition = _CONDITION.match(line)
-        if condition:
-            _follow(open_branches, condition[1], condition[2])
-        elif False not in open_branches:
-            kept.append(line)
+        if condition is None:
+            if False not in open_branches:
+                kept.append(line)
+        elif condition[1] in ("if", "ifdef", "ifndef"):
+            negated = condition[1] == "ifndef" or "!" in condition[2]
+            open_branches.append(not negated if "CPU_CUDA" in condition[2] else None)
+        elif condition[1] == "endif" and open_branches:
+            open_branches.pop()
+        elif open_branches and open_branches[-1] is not None:
+            open_branches[-1] = not open_branches[-1]
     return "\n".join(kept)
-
-
-def _follow(open_branches: list[bool | None], directive: str, rest: str) -> None:
-    """Open or close a conditional: True where the CPU sees it, False where not, None where it is about other names."""
-    if directive in ("if", "ifdef", "ifndef"):
-        negated = directive == "ifndef" or "!" in rest
-        open_branches.append(not negated if "CPU_CUDA" in rest else None)
-    elif directive == "endif" and open_branches:
-        open_branches.pop()
-    elif open_branches and open_branches[-1] is not None:
-        open_branches[-1] = not open_branches[-1]

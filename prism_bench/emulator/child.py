@@ -1,7 +1,7 @@
-"""The child process that kernels run in when a crash must not end the caller.
+"""The child process in which kernels run when a crash must not end the caller.
 
 Started as `python -m prism_bench.emulator.child CHANNEL KIND`: the inherited descriptor of a socket, and whether
-buffers come from the sanitizer's allocator ("guarded"). Each question names the library that it is for.
+buffers come from the sanitizer's allocator ("guarded"). Each question names its library.
 """
 
 import sys
@@ -34,19 +34,21 @@ _Reply = tuple[Answer, Sequence[np.ndarray]]
 
 
 class LoadedLibrary:
-    """One library in this process, and its answers to questions."""
+    """A library in this process, which answers questions."""
 
     def __init__(self, path: Path, guarded: bool) -> None:
         self._library, self._guarded = BuiltSource(path), guarded
         self._initial = {name: self._library.get_symbol(name) for name in self._library.symbols}
 
     def reply(self, question: Question, arrays: Sequence[np.ndarray]) -> _Reply:
-        """Return the answer to a question, and the arrays that belong to it."""
+        """Return the answer to a question, with its arrays."""
         match question:
             case LaunchQuestion():
                 return self._launch(question, arrays)
             case LoadQuestion():
-                return self._load()
+                for name, content in self._initial.items():  # as in a library that was just loaded
+                    self._library.set_symbol(name, content)
+                return DoneAnswer(), ()
             case EntriesQuestion():
                 return EntriesAnswer(tuple(self._library.signatures)), ()
             case SetSymbolQuestion(name=name):
@@ -55,14 +57,8 @@ class LoadedLibrary:
             case GetSymbolQuestion(name=name):
                 return SymbolAnswer(), (np.frombuffer(self._library.get_symbol(name), np.uint8),)
 
-    def _load(self) -> _Reply:
-        """Set global variables to what they were at first, as in a library that was just loaded."""
-        for name, content in self._initial.items():
-            self._library.set_symbol(name, content)
-        return DoneAnswer(), ()
-
     def _launch(self, question: LaunchQuestion, arrays: Sequence[np.ndarray]) -> _Reply:
-        """Run a launch; the buffers that the kernel can write are returned."""
+        """Run a launch and return the buffers that the kernel can write."""
         arguments = unpack_arguments(question.arguments, arrays)
         make_buffer = GuardedBuffer if self._guarded else DeviceBuffer
         report = execute(self._library, question.request, arguments, make_buffer)
@@ -80,7 +76,7 @@ class ChildService:
         self._guarded, self._libraries = guarded, {}
 
     def reply(self, frame: Frame[Question]) -> _Reply:
-        """Return the answer to a question; an expected error is the answer itself."""
+        """Return the answer to a question; an expected error becomes a Refusal."""
         path = frame.message.path
         try:
             if path not in self._libraries:
@@ -91,7 +87,7 @@ class ChildService:
 
 
 def main(descriptor: str, kind: str) -> None:
-    """Serve until there is nobody to ask, and over a launch that never ends only as long as the parent is there."""
+    """Serve until the parent closes the channel; end with the parent even if a launch hangs."""
     end_with(int(descriptor))
     guarded = kind == "guarded"
     if not guarded:

@@ -1,4 +1,4 @@
-"""The parent's side of the child processes that kernels run in: questions, answers and crashes."""
+"""The parent's side of the child processes in which kernels run: crashes as findings, messages, processes."""
 
 import os
 import re
@@ -15,16 +15,24 @@ import msgspec
 import numpy as np
 
 from prism_bench.emulator.build import sanitizer_library
-from prism_bench.emulator.library import EMULATED, DeviceBuffer, LaunchRequest, NotAnArgument, describe, is_own, locate
+from prism_bench.emulator.library import (
+    EMULATED,
+    DeviceBuffer,
+    LaunchRequest,
+    NotAnArgument,
+    describe,
+    is_of_emulator,
+    locate,
+)
 from prism_bench.emulator.report import Access, LaunchFinding, LaunchReport
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.channels import Frame, FrameError, can_be_sent
 from prism_bench.io.workers import FrameWorker, Refusal, WorkerEnvironment
 
-# What a child process wrote to standard error, sanitizers' reports and crashes, as findings.
+# A child's standard error, with sanitizers' reports and crashes, as findings.
 
-_ADDRESS = re.compile(r"ERROR: AddressSanitizer: (?P<what>.+)")
-_UNDEFINED = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):\d+: runtime error: (?P<what>.+)$", re.MULTILINE)
+_ADDRESS = re.compile(r"ERROR: AddressSanitizer: (?P<error>.+)")
+_UNDEFINED = re.compile(r"^(?P<file>[^\n:]+):(?P<line>\d+):\d+: runtime error: (?P<error>.+)$", re.MULTILINE)
 _UNDEFINED_KINDS = (
     ("misaligned", "misaligned"),
     ("out of bounds", "out of bounds"),
@@ -34,20 +42,11 @@ _FRAME = re.compile(r"^\s+#\d+ 0x[0-9a-f]+ .*?(?P<file>/?[^\s():]+):(?P<line>\d+
 _SIZE = re.compile(r"^(?P<verb>READ|WRITE) of size (?P<bytes>\d+)", re.MULTILINE)
 _PLACE = re.compile(r"is located (?P<where>.+?)(?: \[0x.*| \(0x.*)?$", re.MULTILINE)
 _CRASH = re.compile(r"^crashed-at (\d+) 0x([0-9a-f]+) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+)$", re.MULTILINE)
-
 _EMULATED = re.compile(rf"^{EMULATED}(.+)$", re.MULTILINE)
 
 
-def _read_last_words(library: Path, text: str, died: bool, status: int | None) -> tuple[LaunchFinding, ...]:
-    """Return the findings in `text`; a death that the text does not explain is one too."""
-    found = [*_undefined(text), *_address(text), *_crash(library, text)]
-    if died and not any(finding.kind != "undefined behaviour" for finding in found):
-        found.append(LaunchFinding("crash", f"the kernel's process ended ({_ending(status)}): {text.strip()[-300:]}"))
-    return tuple(found)
-
-
 def crash_in(text: str) -> LaunchFinding | None:
-    """Return the crash that a process reported about one of its libraries, with its line; None without one."""
+    """Return the crash that a process reported about one of its libraries, with its line, or None."""
     report = _CRASH.search(text)
     libraries = _EMULATED.findall(text[: report.start()]) if report else []
     return next(_crash(Path(libraries[-1]), text), None) if libraries else None
@@ -58,28 +57,28 @@ def _address(text: str) -> Iterator[LaunchFinding]:
     if not report:
         return
     rest = text[report.start() :]
-    what, size, place = report["what"].split(" on ")[0], _SIZE.search(rest), _PLACE.search(rest)
-    message = what + (f", {size['verb'].lower()} of {size['bytes']} bytes" if size else "")
+    error, size, place = report["error"].split(" on ")[0], _SIZE.search(rest), _PLACE.search(rest)
+    message = error + (f", {size['verb'].lower()} of {size['bytes']} bytes" if size else "")
     message += f", {place['where']}" if place else ""
-    kind = "crash" if what.startswith(("SEGV", "stack-overflow", "FPE")) else "out of bounds"
+    kind = "crash" if error.startswith(("SEGV", "stack-overflow", "FPE")) else "out of bounds"
     yield LaunchFinding(kind, message, _first_frame(rest, bool(size and size["verb"] == "WRITE")))
 
 
 def _undefined(text: str) -> Iterator[LaunchFinding]:
     for report in _UNDEFINED.finditer(text):
-        what = report["what"]
-        kind = next((kind for words, kind in _UNDEFINED_KINDS if words in what), "undefined behaviour")
-        if is_own(report["file"]):
+        error = report["error"]
+        kind = next((kind for text, kind in _UNDEFINED_KINDS if text in error), "undefined behaviour")
+        if is_of_emulator(report["file"]):
             accesses = _first_frame(text[report.end() :])
         else:
             accesses = (Access(report["file"], int(report["line"])),)
-        yield LaunchFinding(kind, what, accesses)
+        yield LaunchFinding(kind, error, accesses)
 
 
 def _first_frame(text: str, is_write: bool = False) -> tuple[Access, ...]:
-    """Return the innermost frame in a file of the kernel author's, or nothing."""
+    """Return the innermost frame in a file of the kernel's author, or nothing."""
     for frame in _FRAME.finditer(text):
-        if not is_own(frame["file"]):
+        if not is_of_emulator(frame["file"]):
             return (Access(frame["file"], int(frame["line"]), is_write=is_write),)
     return ()
 
@@ -98,22 +97,16 @@ def _crash(library: Path, text: str) -> Iterator[LaunchFinding]:
     )
 
 
-def _ending(status: int | None) -> str:
-    if status is None:
-        return "how is not known"
-    return signal.Signals(-status).name if status < 0 else f"exit status {status}"
-
-
-# Messages between a process that launches kernels and the child process that runs them.
+# Messages to and from the child process.
 #
-# Arrays travel behind the message, in the same frame. Nothing in a message is code: the child runs kernels as native
-# code, so its answers are checked like anything else from outside.
+# Arrays follow the message in the same frame. A message has no code: the child runs kernels as native code, so its
+# answers are checked like any other input from outside.
 
 
 class ArgumentPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where one argument of a launch is: the frame's array of that index, as it is or as a scalar.
+    """Place of an argument of a launch: the index of the frame's array, passed as an array or as a scalar.
 
-    An argument that no kernel takes has no array, only the description that an error message needs.
+    An argument that no kernel accepts has no array, only a description for the error message.
     """
 
     array: int | None
@@ -122,7 +115,7 @@ class ArgumentPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LoadQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Load the library, with its global variables as they were at first."""
+    """Load the library, with the initial values of its global variables."""
 
     path: str
 
@@ -156,11 +149,11 @@ class GetSymbolQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fi
 
 
 class DoneAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The library was loaded or the variable set."""
+    """Answer that the library was loaded or the variable set."""
 
 
 class LaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The report of a launch; the frame's arrays are those of the question at the indexes `returned`."""
+    """The report of a launch; the frame's arrays are the question's arrays at the indexes `returned`."""
 
     report: LaunchReport
     returned: tuple[int, ...]
@@ -173,7 +166,7 @@ class EntriesAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields
 
 
 class SymbolAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The frame's array holds the content of the variable."""
+    """The content of the variable, in the frame's array."""
 
 
 Question = LoadQuestion | LaunchQuestion | EntriesQuestion | SetSymbolQuestion | GetSymbolQuestion
@@ -185,7 +178,7 @@ Argument = np.ndarray | DeviceBuffer | np.generic | NotAnArgument
 
 
 def pack_arguments(arguments: Sequence[object]) -> tuple[tuple[ArgumentPlace, ...], list[np.ndarray]]:
-    """Return where each argument is, and the arrays to send: an array that is passed twice is sent once."""
+    """Return the place of each argument, and the arrays to send; an array that is passed twice is sent once."""
     arrays: list[np.ndarray] = []
     indexes: dict[int, int] = {}
     places = []
@@ -202,7 +195,7 @@ def pack_arguments(arguments: Sequence[object]) -> tuple[tuple[ArgumentPlace, ..
 
 
 def _content_of(argument: object) -> np.ndarray | None:
-    """Return the array of a buffer or scalar, without a copy where it has one; None where it cannot be sent."""
+    """Return the content of a buffer, array or scalar as an array; None if it cannot be sent."""
     if isinstance(argument, DeviceBuffer):
         return argument.array
     if isinstance(argument, np.ndarray | np.generic) and can_be_sent(argument.dtype):
@@ -212,20 +205,20 @@ def _content_of(argument: object) -> np.ndarray | None:
 
 def unpack_arguments(places: Sequence[ArgumentPlace], arrays: Sequence[np.ndarray]) -> list[Argument]:
     """Return the arguments of a launch from the arrays of its frame."""
-    return [_unpacked(place, arrays) for place in places]
+    arguments: list[Argument] = []
+    for place in places:
+        if place.array is None:
+            arguments.append(NotAnArgument(place.description))
+        else:
+            array = arrays[place.array]
+            arguments.append(array[()] if place.is_scalar else array)
+    return arguments
 
 
-def _unpacked(place: ArgumentPlace, arrays: Sequence[np.ndarray]) -> Argument:
-    if place.array is None:
-        return NotAnArgument(place.description)
-    array = arrays[place.array]
-    return array[()] if place.is_scalar else array
-
-
-# The parent's side of the child processes that kernels run in: questions, answers, and findings about a death.
+# Child processes.
 #
-# One process serves many libraries of its kind, with the sanitizers or without, until a finding ends it: to start
-# Python takes far longer than to run a small kernel. It unloads none of them, because the sanitizer does not survive
+# A process serves many libraries of its kind, with the sanitizers or without, until a finding ends it, because starting
+# Python takes far longer than running a small kernel. It unloads no library, because the sanitizer does not survive
 # that.
 
 _SANITIZER = {
@@ -233,26 +226,26 @@ _SANITIZER = {
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 _ONE_AT_A_TIME = threading.RLock()
-_MOST_LIBRARIES = 64  # in one process; each takes some fifty of its 65,530 mappings
-_END_SECONDS = 10.0  # for a child that notices that nobody asks it any more
+_MOST_LIBRARIES = 64  # of one process; each takes about 50 of its 65,530 mappings
+_END_SECONDS = 10.0  # for a child to end after its channel was closed
 _LARGEST_SYMBOL = 4 << 30  # bytes
 _Expected = TypeVar("_Expected", bound=Answer)
 
 
 class ChildDied(Exception):
-    """The child ended over a question, or sent something that is no answer to it."""
+    """The child ended during a question, or sent a message that is no answer to it."""
 
 
 class Child:
-    """A library in another process. It is loaded with the first question, and again after each finding."""
+    """A library in another process. It is loaded for the first question, and again after each finding."""
 
     def __init__(self, path: Path, guarded: bool) -> None:
         self._path, self._guarded = path, guarded
-        self._home: _ChildProcess | None = None
+        self._process: _ChildProcess | None = None
         self._symbols: dict[str, bytes] = {}
 
     def launch(self, request: LaunchRequest, arguments: Sequence[object]) -> LaunchReport:
-        """Launch as `Module.launch` does; a death of the child is a finding, with the place of its crash."""
+        """Run a launch; a death of the child is a finding, with the place of its crash."""
         places, arrays = pack_arguments(arguments)
         question = LaunchQuestion(str(self._path), request, places)
         with _ONE_AT_A_TIME:
@@ -260,17 +253,17 @@ class Child:
                 frame = self._ask(question, arrays, LaunchAnswer)
                 _copy_back(frame, arrays)
             except ChildDied as death:
-                return LaunchReport(request.entry, self._last_words(str(death)))
+                return LaunchReport(request.entry, self._findings(str(death)))
             report = frame.message.report
-            return LaunchReport(request.entry, (*report.findings, *self._last_words()), report.traffic)
+            return LaunchReport(request.entry, (*report.findings, *self._findings()), report.traffic)
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """The kernels of the library."""
+        """Return the kernels of the library."""
         return self._require(EntriesQuestion(str(self._path)), EntriesAnswer).message.names
 
     def set_symbol(self, name: str, content: bytes) -> None:
-        """Set a global variable, in this child and in those that follow it."""
+        """Set a global variable, in this process and in later processes."""
         self._require(SetSymbolQuestion(str(self._path), name), DoneAnswer, content)
         self._symbols[name] = content
 
@@ -280,58 +273,68 @@ class Child:
         return content.tobytes()
 
     def close(self) -> None:
-        """Give the library up; the process continues with others."""
-        self._home = None
+        """Release the process, which continues with other libraries."""
+        self._process = None
 
     def _require(self, question: Question, expected: type[_Expected], content: bytes | None = None) -> Frame[_Expected]:
-        """Return the answer to a question that no kernel runs for; BackendUnavailable where the child died."""
+        """Return the answer to a question that runs no kernel; raise BackendUnavailable if the child died."""
         arrays = () if content is None else (np.frombuffer(content, np.uint8),)
         with _ONE_AT_A_TIME:
             try:
                 return self._ask(question, arrays, expected)
             except ChildDied as death:
-                findings = "; ".join(map(str, self._last_words(str(death))))
+                findings = "; ".join(map(str, self._findings(str(death))))
                 raise BackendUnavailable(f"the emulator's process gave no answer: {findings}") from death
 
     def _ask(self, question: Question, arrays: Sequence[np.ndarray], expected: type[_Expected]) -> Frame[_Expected]:
-        """Return the child's answer; an error that it answers with is raised, ChildDied where there is no answer."""
+        """Return the child's answer, or raise the error that it answers; raise ChildDied without an answer."""
         try:
-            return self._settled().ask(question, arrays, expected)
+            return self._loaded().ask(question, arrays, expected)
         except (EOFError, BrokenPipeError, ConnectionResetError):
             raise ChildDied("") from None
         except FrameError as error:
             raise ChildDied(f"it sent no answer: {error}") from error
 
-    def _settled(self) -> "_ChildProcess":
-        """Return the process that has the library loaded; a new one where the last one ended."""
-        if self._home is not None and self._home.lives:
-            return self._home
-        path = str(self._path)
-        self._home = _serving(self._guarded)
-        self._home.libraries.add(self._path)
-        self._home.ask(LoadQuestion(path), (), DoneAnswer)
+    def _loaded(self) -> "_ChildProcess":
+        """Return the process that has loaded the library; another process if the last one ended."""
+        if self._process is not None and self._process.is_running:
+            return self._process
+        # A full process ends when no library uses it any more.
+        key = (os.getpid(), self._guarded, _BLOCK.get())
+        serving = _SERVING.get(key)
+        if serving is None or not serving.is_running or len(serving.libraries) >= _MOST_LIBRARIES:
+            serving = _SERVING[key] = _ChildProcess(self._guarded)
+        path, self._process = str(self._path), serving
+        serving.libraries.add(self._path)
+        serving.ask(LoadQuestion(path), (), DoneAnswer)
         for name, content in self._symbols.items():
-            self._home.ask(SetSymbolQuestion(path, name), (np.frombuffer(content, np.uint8),), DoneAnswer)
-        return self._home
+            serving.ask(SetSymbolQuestion(path, name), (np.frombuffer(content, np.uint8),), DoneAnswer)
+        return serving
 
-    def _last_words(self, reason: str | None = None) -> tuple[LaunchFinding, ...]:
-        """Return what the process wrote about the launch as findings, and end it where there are any.
+    def _findings(self, reason: str | None = None) -> tuple[LaunchFinding, ...]:
+        """Return the findings that the process wrote about the launch, and end the process if there are any.
 
-        With a `reason`, which may be empty, the process died or is of no more use.
+        A `reason`, which may be empty, says that the process died or cannot be used any more. A death that its output
+        does not explain is a finding too.
         """
-        home, died = self._home, reason is not None
-        if home is None:
+        process, died = self._process, reason is not None
+        if process is None:
             return ()
-        status = home.ended(now=bool(reason)) if died else None
-        words = home.worker.stderr_text() + (f"\n{reason}" if reason else "")
-        findings = _read_last_words(self._path, words, died, status)
+        status = process.ended(now=bool(reason)) if died else None
+        text = process.worker.stderr_text() + (f"\n{reason}" if reason else "")
+        findings = [*_undefined(text), *_address(text), *_crash(self._path, text)]
+        if died and not any(finding.kind != "undefined behaviour" for finding in findings):
+            ending = "how is not known" if status is None else f"exit status {status}"
+            ending = signal.Signals(-status).name if status is not None and status < 0 else ending
+            message = f"the kernel's process ended ({ending}): {text.strip()[-300:]}"
+            findings.append(LaunchFinding("crash", message))
         if findings or died:
-            home.end()
-        return findings
+            process.end()
+        return tuple(findings)
 
 
 def _copy_back(frame: Frame[LaunchAnswer], arrays: Sequence[np.ndarray]) -> None:
-    """Copy the arrays of an answer into those that were sent; ChildDied where they are not the same kind."""
+    """Copy the arrays of an answer into the arrays that were sent; raise ChildDied if they do not match."""
     returned = frame.message.returned
     if len(returned) != len(frame.arrays) or not set(returned) <= set(range(len(arrays))):
         raise ChildDied("it returned other arrays than it was sent")
@@ -343,14 +346,14 @@ def _copy_back(frame: Frame[LaunchAnswer], arrays: Sequence[np.ndarray]) -> None
             sent[...] = result.view(sent.dtype)
 
 
-# By the process that asks, which may be a fork, by kind, and by the block of `own_children` that it is for.
+# By the asking process, which may be a fork, by kind, and by the block of `own_children`.
 _SERVING: dict[tuple[int, bool, object], "_ChildProcess"] = {}
 _BLOCK: ContextVar[object] = ContextVar("block", default=None)
 
 
 @contextmanager
 def own_children() -> Iterator[None]:
-    """Launch what this thread launches in the block in processes that end with it, and that nobody else asks."""
+    """Run this thread's launches in the block in separate processes that end with the block."""
     block = object()
     token = _BLOCK.set(block)
     try:
@@ -361,38 +364,33 @@ def own_children() -> Iterator[None]:
             _SERVING.pop(key).end()
 
 
-def _serving(guarded: bool) -> "_ChildProcess":
-    """Return the process for one more library. A full one ends when nobody asks it any more."""
-    key = (os.getpid(), guarded, _BLOCK.get())
-    if key not in _SERVING or not _SERVING[key].lives or len(_SERVING[key].libraries) >= _MOST_LIBRARIES:
-        _SERVING[key] = _ChildProcess(guarded)
-    return _SERVING[key]
-
-
 class _ChildProcess:
     """A running child and the libraries that it has loaded."""
 
     def __init__(self, guarded: bool) -> None:
         self.libraries: set[Path] = set()
-        self.worker = FrameWorker(_environment(guarded), ["guarded" if guarded else "plain"])
+        variables = {"OPENBLAS_NUM_THREADS": "1"}
+        if guarded:
+            variables |= {**_SANITIZER, "LD_PRELOAD": sanitizer_library()}
+        environment = WorkerEnvironment(f"{__package__}.child", variables=variables)
+        self.worker = FrameWorker(environment, ["guarded" if guarded else "plain"])
         self._end = weakref.finalize(self, _end, self.worker)
 
     @property
-    def lives(self) -> bool:
-        """Whether it has not been ended."""
+    def is_running(self) -> bool:
         return self._end.alive
 
     def ask(self, question: Question, arrays: Sequence[np.ndarray], expected: type[_Expected]) -> Frame[_Expected]:
-        """Return the answer, which has the expected type and arrays no larger than it may have.
+        """Return the answer, which has the expected type and arrays up to the size of the question's or a variable's.
 
-        EOFError, BrokenPipeError or ConnectionResetError where the child has ended, FrameError for other answers.
+        Raise EOFError, BrokenPipeError or ConnectionResetError if the child has ended, FrameError for other answers.
         """
         largest = _LARGEST_SYMBOL if expected is SymbolAnswer else sum(array.nbytes for array in arrays)
         try:
             self.worker.channel.send(question, arrays)
             frame = self.worker.channel.receive(ANSWERS, largest=largest)
         except KeyboardInterrupt:
-            self.worker.kill()  # an answer that comes later would be taken for the next question's
+            self.worker.kill()  # a late answer would be mistaken for the next question's
             self.end()
             raise
         if isinstance(frame.message, Refusal):
@@ -402,27 +400,20 @@ class _ChildProcess:
         return Frame(frame.message, frame.arrays)
 
     def ended(self, now: bool) -> int | None:
-        """Return how the process ended, minus the signal's number where a signal ended it; `now` kills it."""
+        """Return the exit status of the process, or minus the number of the signal that ended it; `now` kills it."""
         if now:
             self.worker.kill()
         return self.worker.wait()
 
     def end(self) -> None:
-        """End it now, not when nobody asks it any more."""
+        """End the process now, even if other libraries use it."""
         self._end()
 
 
 def _end(worker: FrameWorker) -> None:
-    """Close the child's channel, which ends it, and wait for that; kill it where it does not end."""
+    """Close the child's channel, which ends it, and wait; kill it if it does not end."""
     worker.channel.close()
     if worker.wait(_END_SECONDS) is None:
         worker.kill()
         worker.wait()
     worker.release()
-
-
-def _environment(guarded: bool) -> WorkerEnvironment:
-    variables = {"OPENBLAS_NUM_THREADS": "1"}
-    if guarded:
-        variables |= {**_SANITIZER, "LD_PRELOAD": sanitizer_library()}
-    return WorkerEnvironment(f"{__package__}.child", variables=variables)

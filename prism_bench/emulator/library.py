@@ -1,4 +1,4 @@
-"""A built library loaded into this process: arguments, buffers, and one launch."""
+"""A built library loaded into this process: launch requests, arguments, buffers, and launches."""
 
 import _ctypes
 import ctypes
@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import starmap
 from numbers import Integral
 from pathlib import Path
 from typing import TypedDict
@@ -22,14 +21,10 @@ from prism_bench.emulator.build import INCLUDE, RUNTIME
 from prism_bench.emulator.report import Access, ArgumentTraffic, LaunchFinding, LaunchReport, Traffic
 from prism_bench.errors import BackendUnavailable, SpecError
 
-# The configuration of one launch, as plain values that can be sent to a child process.
-
 ORDERS = ("forward", "reverse", "shuffled")
-# A launch that makes no progress for this long (CPU time) ends with a finding.
-_PATIENCE_SECONDS = 10.0
+_PATIENCE_SECONDS = 10.0  # CPU time without progress after which a launch ends with a finding
 _MOST_THREADS = 1024
 _MOST_SHARED_BYTES = 227 * 1024
-
 
 Extent = int | tuple[int, ...] | list[int]
 
@@ -46,7 +41,7 @@ class LaunchOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class LaunchRequest:
-    """A kernel's launch configuration, checked against the device's limits."""
+    """A kernel's launch configuration, checked against the device's limits; plain values for a child process."""
 
     entry: str
     grid: tuple[int, int, int]
@@ -77,7 +72,7 @@ class LaunchRequest:
 
 
 def three(extent: Extent) -> tuple[int, int, int]:
-    """Return a grid or block as three numbers: `256` and `(16, 16)` are filled up with ones."""
+    """Return a grid or block as three numbers; missing numbers of `256` and `(16, 16)` are 1."""
     sizes = tuple(extent) if isinstance(extent, tuple | list) else (extent,)
     if not all(isinstance(size, Integral) for size in sizes):
         raise SpecError(f"grid and block are whole numbers, or up to three of them; not {extent!r}")
@@ -85,13 +80,13 @@ def three(extent: Extent) -> tuple[int, int, int]:
     return x, y, z
 
 
-# A built library, loaded into this process: its tables, and the one call that launches.
+# The library's tables and structures.
 
 _u32x3 = ctypes.c_uint32 * 3
 
 
 class Parameter(ctypes.Structure):
-    """One parameter of a kernel; for a pointer, kind and bytes are those of its target."""
+    """A parameter of a kernel; kind and bytes of a pointer are those of its target."""
 
     _fields_ = [
         ("kind", ctypes.c_char),
@@ -117,7 +112,7 @@ class _Symbol(ctypes.Structure):
 
 
 class Region(ctypes.Structure):
-    """A device buffer and the argument that it was passed for."""
+    """A device buffer and the index of its argument."""
 
     _fields_ = [
         ("begin", ctypes.c_void_p),
@@ -144,7 +139,7 @@ class _Request(ctypes.Structure):
 
 
 class RawAccess(ctypes.Structure):
-    """One side of a finding; where `file` is empty, its place is an offset into the library."""
+    """One side of a finding; if `file` is empty, its place is an offset into the library."""
 
     _fields_ = [
         ("block", _u32x3),
@@ -160,7 +155,7 @@ _NO_OFFSET = -(1 << 63)
 
 
 class RawFinding(ctypes.Structure):
-    """A finding in the runtime's own layout."""
+    """A finding in the runtime's layout."""
 
     _fields_ = [
         ("kind", ctypes.c_char * 32),
@@ -186,14 +181,14 @@ class _ArgumentTraffic(ctypes.Structure):
 
 
 class _Unloading:
-    """Unloads libraries between launches: the one that launched last handles the watchdog's signals of all."""
+    """Unloader of libraries between launches: the library that launched last handles the watchdog's signals of all."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a library may be collected wherever this thread is
+        self._lock = threading.RLock()  # the garbage collector may unload a library at any point of this thread
         self._running, self._waiting = 0, deque[int]()
 
     def unload(self, handle: int) -> None:
-        """Unload a library, once nothing is running."""
+        """Unload a library as soon as nothing is running."""
         with self._lock:
             self._waiting.append(handle)
             self._unload_waiting()
@@ -222,12 +217,12 @@ EMULATED = "emulated from "  # begins the line on standard error that names the 
 class BuiltSource:
     """The kernels and global variables of one built source."""
 
-    _reporting: Path | None = None  # whose crashes this process reports
+    _reporting: Path | None = None  # the library whose crashes this process reports
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._so = ctypes.CDLL(str(path))
-        # A catalogue's worth of libraries would use up the process's mappings.
+        # The libraries of a whole catalogue would use up the process's mappings.
         weakref.finalize(self, _UNLOADING.unload, self._so._handle).atexit = False
         for name, kind in (("finding", RawFinding), ("entry", _Entry), ("symbol", _Symbol)):
             getattr(self._so, f"cuda_cpu_{name}").restype = ctypes.POINTER(kind)
@@ -239,11 +234,12 @@ class BuiltSource:
             entry = self._so.cuda_cpu_entry(ctypes.c_size_t(number)).contents
             self._numbers[entry.name.decode()] = number
             self.signatures[entry.name.decode()] = tuple(entry.parameters[: entry.count])
-        found = (self._so.cuda_cpu_symbol(ctypes.c_size_t(i)).contents for i in range(self._so.cuda_cpu_symbol_count()))
-        self.symbols = {symbol.name.decode(): (symbol.address, symbol.bytes) for symbol in found}
+        count = self._so.cuda_cpu_symbol_count()
+        symbols = (self._so.cuda_cpu_symbol(ctypes.c_size_t(number)).contents for number in range(count))
+        self.symbols = {symbol.name.decode(): (symbol.address, symbol.bytes) for symbol in symbols}
 
     def report_crashes(self) -> None:
-        """Report crashes inside its kernels on standard error, from now on, before they end this process.
+        """From now on report crashes in its kernels on standard error before they end this process.
 
         The report has only an offset into the library, so the library's path is written first.
         """
@@ -255,32 +251,32 @@ class BuiltSource:
         self._so.cuda_cpu_tell_crashes()
 
     def set_symbol(self, name: str, content: bytes) -> None:
-        """Set a global variable; SpecError where there is none of that name and size."""
+        """Set a global variable; raise SpecError for an unknown name or another size."""
         address, size = self._symbol(name)
         if len(content) != size:
             raise SpecError(f"{name}: {len(content)} bytes passed, the variable has {size}")
         ctypes.memmove(address, content, size)
 
     def get_symbol(self, name: str) -> bytes:
-        """Return the present content of a global variable."""
+        """Return the current content of a global variable; raise SpecError for an unknown name."""
         return ctypes.string_at(*self._symbol(name))
 
     def _symbol(self, name: str) -> tuple[int, int]:
-        """Return address and size of a global variable; SpecError where there is none of that name."""
+
         if name not in self.symbols:
             raise SpecError(f"no variable '{name}' in this module; it has {', '.join(self.symbols) or 'none'}")
         return self.symbols[name]
 
     @property
     def static_shared_bytes(self) -> int:
-        """Static shared memory of all kernels of the source together."""
+        """Return the bytes of static shared memory of all kernels of the source together."""
         return self._so.cuda_cpu_static_shared()
 
     def launch(self, request: LaunchRequest, addresses: list[int], regions: list[Region]) -> list[RawFinding]:
-        """Run one launch; `addresses` are those of the arguments' values."""
+        """Run one launch; `addresses` are the addresses of the arguments' values."""
         arguments = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
         buffers = (Region * max(len(regions), 1))(*regions)
-        asked = _Request(
+        raw_request = _Request(
             entry=self._numbers[request.entry],
             grid=_u32x3(*request.grid),
             block=_u32x3(*request.block),
@@ -294,39 +290,35 @@ class BuiltSource:
             buffers=buffers,
         )
         with _UNLOADING.launch():
-            count = self._so.cuda_cpu_launch(ctypes.byref(asked))
+            count = self._so.cuda_cpu_launch(ctypes.byref(raw_request))
         return [RawFinding.from_buffer_copy(self._so.cuda_cpu_finding(number).contents) for number in range(count)]
 
     def traffic(self) -> Traffic | None:
-        """Return what the last launch moved; None in the modes that do not count."""
+        """Return the traffic of the last launch; None in the modes that do not count it."""
         if not hasattr(self._so, "cuda_cpu_totals"):
             return None
         self._so.cuda_cpu_totals.restype = ctypes.POINTER(_Totals)
         totals = self._so.cuda_cpu_totals().contents
-        arguments = sorted(self._arguments_traffic(), key=lambda one: one.argument)
+        arguments: list[ArgumentTraffic] = []
+        raw, number = _ArgumentTraffic(), 0
+        while self._so.cuda_cpu_traffic(ctypes.c_size_t(number), ctypes.byref(raw)):
+            number += 1
+            if raw.argument >= 0:
+                counts = raw.bytes_read, raw.bytes_written, raw.unique_read, raw.unique_written
+                arguments.append(ArgumentTraffic(raw.argument, *counts))
+        arguments.sort(key=lambda argument: argument.argument)
         return Traffic(tuple(arguments), **{name: getattr(totals, name) for name in _TOTALS})
 
-    def _arguments_traffic(self) -> Iterator[ArgumentTraffic]:
-        one = _ArgumentTraffic()
-        which = 0
-        while self._so.cuda_cpu_traffic(ctypes.c_size_t(which), ctypes.byref(one)):
-            which += 1
-            if one.argument >= 0:
-                yield ArgumentTraffic(
-                    one.argument, one.bytes_read, one.bytes_written, one.unique_read, one.unique_written
-                )
 
-
-# Device buffers: exactly sized, 256-byte aligned copies of arrays, with margins that show an overrun.
+# Device buffers.
 
 _ALIGNMENT = 256
-# An overrun by less than this lands in the margin: found afterwards, and harmless to others.
-_MARGIN_BYTES = 4096
+_MARGIN_BYTES = 4096  # an overrun by less lands in the margin: found afterwards, and harmless to other memory
 _MARGIN_FILL = 0xA5
 
 
 class DeviceBuffer:
-    """A copy of `array` on the emulated device, which exists as long as this object, for any number of launches."""
+    """An aligned copy of `array` on the emulated device, with margins that show an overrun, for many launches."""
 
     def __init__(self, array: np.ndarray) -> None:
         source = np.ascontiguousarray(array)
@@ -342,22 +334,22 @@ class DeviceBuffer:
 
     @property
     def address(self) -> int:
-        """The address of the first byte."""
+        """Return the address of the first byte."""
         return self._memory.ctypes.data + self._first
 
     @property
     def array(self) -> np.ndarray:
-        """The device's own memory as an array of the original shape and type; writes go through."""
+        """Return the device's memory as an array of the original shape and type; writes change it."""
         return self._content.view(self.dtype).reshape(self.shape)
 
     def to_host(self) -> np.ndarray:
-        """Return a copy of the present content."""
+        """Return a copy of the current content."""
         return self.array.copy()
 
     def overrun(self) -> int:
-        """Return how far outside the buffer something was written: 0 not at all, n the nth byte past it, -n before it.
+        """Return the distance of a write outside the buffer: 0 without one, n for the nth byte past it, -n before it.
 
-        The margins are clean again afterwards, so that each overrun is reported once.
+        The margins are reset, so that each overrun is reported once.
         """
         before = self._memory[self._first - _MARGIN_BYTES : self._first]
         after = self._memory[self._first + self.bytes : self._first + self.bytes + _MARGIN_BYTES]
@@ -369,7 +361,7 @@ class DeviceBuffer:
 
 
 class HostBuffer(DeviceBuffer):
-    """Host memory that the device sees as it is, without a copy and without margins around it."""
+    """Host memory that the device uses without a copy and without margins."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.shape, self.dtype, self.bytes = array.shape, array.dtype, array.nbytes
@@ -384,7 +376,7 @@ class HostBuffer(DeviceBuffer):
         return self._memory.ctypes.data
 
     def overrun(self) -> int:
-        """Return 0: the memory around it has other uses."""
+        """Return 0: the memory around the buffer has other uses."""
         return 0
 
 
@@ -394,14 +386,15 @@ class GuardedBuffer(DeviceBuffer):
     def __init__(self, array: np.ndarray) -> None:
         source = np.ascontiguousarray(array)
         self.shape, self.dtype, self.bytes = array.shape, array.dtype, source.nbytes
-        self._library, place = ctypes.CDLL(None), ctypes.c_void_p()
-        if self._library.posix_memalign(ctypes.byref(place), ctypes.c_size_t(_ALIGNMENT), ctypes.c_size_t(self.bytes)):
+        self._library, address = ctypes.CDLL(None), ctypes.c_void_p()
+        sizes = ctypes.c_size_t(_ALIGNMENT), ctypes.c_size_t(self.bytes)
+        if self._library.posix_memalign(ctypes.byref(address), *sizes):
             raise BackendUnavailable(f"no memory for a buffer of {self.bytes} bytes on the emulator")
-        self._place = place
+        self._address = address
         self._content[:] = source.reshape(-1).view(np.uint8)
 
     def __del__(self) -> None:
-        self._library.free(self._place)
+        self._library.free(self._address)
 
     @property
     def _content(self) -> np.ndarray:
@@ -409,17 +402,17 @@ class GuardedBuffer(DeviceBuffer):
 
     @property
     def address(self) -> int:
-        return self._place.value or 0
+        return self._address.value or 0
 
     def overrun(self) -> int:
-        """Return 0: the sanitizer reports an overrun itself, and ends the process."""
+        """Return 0: the sanitizer reports an overrun, and ends the process."""
         return 0
 
 
-# Arguments of a launch: checked against what the kernel takes, and given their places in memory.
+# Arguments of a launch.
 
 Signature = tuple[Parameter, ...]
-_WORDS = {
+_TYPE_NAMES = {
     "f": "float",
     "i": "int",
     "u": "unsigned int",
@@ -429,23 +422,26 @@ _WORDS = {
     "s": "struct",
     "v": "void",
 }
-# NumPy has no bfloat16: its bits travel as uint16, or as a 2-byte type of another package.
+# NumPy has no bfloat16: its bits are passed as uint16, or as a 2-byte type of another package.
 _ACCEPTED = {"f": "fc", "i": "iub", "u": "iub", "b": "iub", "h": "fu", "g": "uV"}
 
 
 @dataclass(frozen=True)
 class NotAnArgument:
-    """Placeholder, in a child process, for an argument that no kernel takes."""
+    """Placeholder in a child process for an argument that no kernel accepts."""
 
     description: str
 
 
 def check(entry: str, signature: Signature, arguments: Sequence[object]) -> None:
-    """Raise SpecError where the arguments do not fit the kernel, naming the argument and what it should be."""
+    """Raise SpecError if the arguments do not fit the kernel, with the argument and the expected type."""
     if len(arguments) != len(signature):
         raise SpecError(f"{entry}: {len(arguments)} argument(s) passed, kernel takes {len(signature)}")
     for index, (parameter, argument) in enumerate(zip(signature, arguments, strict=True)):
-        _check(entry, index, parameter, argument)
+        fits = _fits_pointer if parameter.is_pointer else _fits_scalar
+        if not fits(parameter, argument):
+            expected = _expected(parameter)
+            raise SpecError(f"{entry}: argument {index}: {describe(argument)} passed, kernel takes {expected}")
 
 
 class Arguments:
@@ -462,48 +458,39 @@ class Arguments:
         self.addresses: list[int] = []
         self.regions: list[Region] = []
         self._kept: list[np.ndarray] = []
-        self._make_buffer = make_buffer
+
         self._buffers: dict[int, DeviceBuffer] = {}
         self._results: list[tuple[DeviceBuffer, np.ndarray]] = []
         for index, (parameter, argument) in enumerate(zip(signature, arguments, strict=True)):
-            if isinstance(argument, np.ndarray | DeviceBuffer):
-                self._place_buffer(index, parameter, argument)
-            else:
+            if not isinstance(argument, np.ndarray | DeviceBuffer):
                 self._keep(np.array(argument))
-
-    def _place_buffer(self, index: int, parameter: Parameter, argument: np.ndarray | DeviceBuffer) -> None:
-        # One array passed twice is one buffer, as it is on the device.
-        buffer = self._buffers.get(id(argument))
-        if buffer is None:
-            buffer = argument if isinstance(argument, DeviceBuffer) else self._make_buffer(argument)
-            self._buffers[id(argument)] = buffer
-            self.regions.append(Region(buffer.address, buffer.bytes, index, 0))
-        if not isinstance(argument, DeviceBuffer) and not parameter.is_const:
-            self._results.append((buffer, argument))
-        self._keep(np.array(buffer.address, np.uint64))
+                continue
+            # One array passed twice is one buffer, as it is on the device.
+            buffer = self._buffers.get(id(argument))
+            if buffer is None:
+                buffer = argument if isinstance(argument, DeviceBuffer) else make_buffer(argument)
+                self._buffers[id(argument)] = buffer
+                self.regions.append(Region(buffer.address, buffer.bytes, index, 0))
+            if not isinstance(argument, DeviceBuffer) and not parameter.is_const:
+                self._results.append((buffer, argument))
+            self._keep(np.array(buffer.address, np.uint64))
 
     def _keep(self, value: np.ndarray) -> None:
         self._kept.append(value)
         self.addresses.append(value.ctypes.data)
 
     def copy_back(self) -> None:
-        """Copy what the kernel wrote into the caller's arrays; arrays passed as const stay untouched."""
+        """Copy the kernel's results into the caller's arrays; arrays passed as const stay unchanged."""
         for buffer, array in self._results:
             array[...] = buffer.array
 
     def overruns(self) -> Iterator[tuple[int, int]]:
-        """Yield the arguments outside whose buffers something was written, and how far outside."""
+        """Yield each argument with a write outside of its buffer, and the distance."""
         buffers = {buffer.address: buffer for buffer in self._buffers.values()}
         for region in self.regions:
             distance = buffers[region.begin].overrun()
             if distance:
                 yield region.argument, distance
-
-
-def _check(entry: str, index: int, parameter: Parameter, argument: object) -> None:
-    fits = _fits_pointer if parameter.is_pointer else _fits_scalar
-    if not fits(parameter, argument):
-        raise SpecError(f"{entry}: argument {index}: {describe(argument)} passed, kernel takes {_taken(parameter)}")
 
 
 def _fits_pointer(parameter: Parameter, argument: object) -> bool:
@@ -529,7 +516,7 @@ def _fits_type(parameter: Parameter, dtype: np.dtype) -> bool:
 
 
 def describe(argument: object) -> str:
-    """Return what was passed, in the words of an error message."""
+    """Return a description of an argument for an error message."""
     if isinstance(argument, NotAnArgument):
         return argument.description
     if isinstance(argument, np.ndarray | DeviceBuffer):
@@ -539,19 +526,19 @@ def describe(argument: object) -> str:
     return f"Python {type(argument).__name__} (say its type: np.int32(...), np.float32(...))"
 
 
-def _taken(parameter: Parameter) -> str:
+def _expected(parameter: Parameter) -> str:
     kind = parameter.kind.decode()
-    word = f"{parameter.bytes}-byte {_WORDS[kind]}" if kind != "v" else "void"
+    type_name = f"{parameter.bytes}-byte {_TYPE_NAMES[kind]}" if kind != "v" else "void"
     if not parameter.is_pointer:
-        return word
-    return f"pointer to {'const ' if parameter.is_const else ''}{word}"
+        return type_name
+    return f"pointer to {'const ' if parameter.is_const else ''}{type_name}"
 
 
-# Lines of a kernel's source for offsets into its built library.
+# Source lines of offsets into a library.
 
 
 def locate(library: Path, offsets: set[int]) -> dict[int, tuple[str, int]]:
-    """Return file and line of each code offset, without the emulator's inlined frames; unknown ones are left out."""
+    """Return file and line of each known code offset, without the emulator's inlined frames."""
     ordered = sorted(offsets)
     tool = shutil.which("addr2line") if ordered else None
     if tool is None:
@@ -563,31 +550,31 @@ def locate(library: Path, offsets: set[int]) -> dict[int, tuple[str, int]]:
 
 def _places(lines: list[str]) -> Iterator[tuple[int, tuple[str, int]]]:
     """Yield each offset with its place; each address line is followed by its frames, innermost first."""
-    address, found = 0, False
+    address, is_located = 0, False
     for line in lines:
         if line.startswith("0x"):
-            address, found = int(line, 16), False
+            address, is_located = int(line, 16), False
             continue
         file, _, number = line.rpartition(":")
         number = number.split(" ")[0]
-        if found or not number.isdigit() or number == "0" or is_own(file):
+        if is_located or not number.isdigit() or number == "0" or is_of_emulator(file):
             continue
-        found = True
+        is_located = True
         yield address, (file, int(number))
 
 
-def is_own(file: str) -> bool:
-    """Return whether a file is the emulator's, and not the kernel author's."""
+def is_of_emulator(file: str) -> bool:
+    """Return whether a file is the emulator's, not the kernel author's."""
     return file.startswith((str(INCLUDE), str(RUNTIME))) or file == "launch table"
 
 
-# One launch in this process: pack the arguments, run, read the findings.
+# Launches.
 
 _reports_crashes = False
 
 
 def report_crashes() -> None:
-    """Write to standard error, from now on, where a kernel crashed, before the crash ends this process."""
+    """From now on write the place of a kernel's crash to standard error before the crash ends this process."""
     global _reports_crashes
     _reports_crashes = True
 
@@ -598,7 +585,7 @@ def execute(
     arguments: Sequence[object],
     make_buffer: Callable[[np.ndarray], DeviceBuffer] = DeviceBuffer,
 ) -> LaunchReport:
-    """Run the launch on NumPy arrays, DeviceBuffers and NumPy scalars; what the kernel wrote is copied back."""
+    """Run the launch on NumPy arrays, DeviceBuffers and NumPy scalars, and copy the kernel's results back."""
     if request.entry not in library.signatures:
         raise SpecError(f"no kernel '{request.entry}' in this module; it has {', '.join(library.signatures)}")
     packed = Arguments(request.entry, library.signatures[request.entry], arguments, make_buffer)
@@ -606,18 +593,17 @@ def execute(
         library.report_crashes()
     raw = library.launch(request, packed.addresses, packed.regions)
     packed.copy_back()
-    findings = (*_findings(library, raw), *starmap(_overrun, packed.overruns()))
-    return LaunchReport(request.entry, findings, library.traffic())
-
-
-def _overrun(argument: int, distance: int) -> LaunchFinding:
-    where = f"{distance} byte(s) past the end" if distance > 0 else f"{-distance} byte(s) before the beginning"
-    return LaunchFinding("out of bounds", f"write {where} of argument {argument}", argument=argument)
+    findings = list(_findings(library, raw))
+    for argument, distance in packed.overruns():
+        where = f"{distance} byte(s) past the end" if distance > 0 else f"{-distance} byte(s) before the beginning"
+        message = f"write {where} of argument {argument}"
+        findings.append(LaunchFinding("out of bounds", message, argument=argument))
+    return LaunchReport(request.entry, tuple(findings), library.traffic())
 
 
 def _findings(library: BuiltSource, raw: list[RawFinding]) -> Iterator[LaunchFinding]:
     offsets = {access.code for finding in raw for access in finding.accesses[: finding.count] if access.code}
-    # A return address points behind the call; one byte before it is inside.
+    # A return address is after the call; the byte before it is inside.
     places = locate(library.path, {offset - 1 for offset in offsets})
     for finding in raw:
         accesses = tuple(_access(access, places) for access in finding.accesses[: finding.count])

@@ -1,4 +1,4 @@
-"""A compiled source: launch its kernels, set its `__constant__` variables."""
+"""A compiled source: compile it, launch its kernels, set its `__constant__` and `__device__` variables."""
 
 import threading
 from collections import defaultdict
@@ -26,12 +26,13 @@ def compile_source(
     *,
     only_kernels: bool = False,
 ) -> "Module":
-    """Compile a CUDA source for the CPU, or find it in the cache.
+    """Compile a CUDA source for the CPU, or return it from the cache.
 
     `path_or_text` is a path, or source text (which has a newline). `entries` are names of kernels or template
     instantiations (`softmax<256, float>`). `defines` are `NAME` or `NAME=VALUE`, or a dictionary of them.
-    CompilationFailed has the compiler's message, BackendUnavailable names a missing compiler. With `only_kernels` a
-    source whose constructors would run when it is loaded is refused with a SpecError.
+
+    Raise CompilationFailed with the compiler's message, BackendUnavailable without a compiler; with `only_kernels`
+    raise SpecError for a source whose constructors would run when it is loaded.
     """
     if mode not in MODES:
         raise SpecError(f"mode '{mode}' is none of {', '.join(MODES)}")
@@ -49,7 +50,7 @@ def compile_source(
         raise
 
 
-# Loading a library twice gives the same one, with the same blocks and threads inside.
+# Loading a library twice returns the same library, with the same blocks and threads inside.
 _LOCKS: defaultdict[Path, threading.Lock] = defaultdict(threading.Lock)
 
 
@@ -61,12 +62,12 @@ class Module:
         self._lock = _LOCKS[path]
         self._symbols: dict[str, bytes] = {}
         self._child: Child | None = None
-        # A library with the sanitizer in it can only be loaded where the sanitizer came first.
+        # A library with the sanitizer can only be loaded by a process that preloaded the sanitizer.
         self._library = None if mode == "address" else BuiltSource(path)
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """The kernels that can be launched."""
+        """Return the kernels that can be launched."""
         return tuple(self._library.signatures) if self._library else self._in_child().entries
 
     def launch(
@@ -79,22 +80,22 @@ class Module:
         isolate: bool = False,
         **options: Unpack[LaunchOptions],
     ) -> LaunchReport:
-        """Run a kernel; arrays that it takes by non-const pointer hold its results afterwards.
+        """Run a kernel and return the findings; arrays passed as non-const pointers have its results afterwards.
 
-        Return the findings; SpecError where the arguments do not fit the kernel or the device.
-        `isolate` runs it in a child process, which a crash ends instead of this one; address mode always does.
+        `isolate` runs it in a child process, so that a crash does not end this process; address mode always does.
+        Raise SpecError if the arguments do not fit the kernel or the device.
         """
         return self.run(LaunchRequest(entry, three(grid), three(block), **options), arguments, isolate=isolate)
 
     def run(self, request: LaunchRequest, arguments: Sequence[object], *, isolate: bool = False) -> LaunchReport:
-        """Run a kernel as `launch` does, with its configuration as one value."""
+        """Run a kernel as `launch` does, with its configuration as one object."""
         with self._lock:
             if isolate or self._library is None:
                 return self._in_child().launch(request, arguments)
             return execute(self._library, request, arguments)
 
     def close(self) -> None:
-        """Give up its place in a child process, if it has one."""
+        """Release the child process, if the module uses one."""
         if self._child is not None:
             self._child.close()
 
@@ -106,11 +107,11 @@ class Module:
         self._symbols[name] = content
 
     def get_symbol(self, name: str, dtype: DTypeLike) -> np.ndarray:
-        """Return the present content of a `__constant__` or `__device__` variable, in the child where there is one."""
+        """Return the current content of a `__constant__` or `__device__` variable, from the child if there is one."""
         return np.frombuffer(self._homes()[-1].get_symbol(name), dtype).copy()
 
     def _homes(self) -> list[BuiltSource | Child]:
-        """Return where the variables are: this process, the child, or both."""
+        """Return the libraries that have the variables: in this process, in the child, or both."""
         return [home for home in (self._library, self._child) if home] or [self._in_child()]
 
     def _in_child(self) -> Child:

@@ -1,4 +1,4 @@
-"""The report of a launch on the emulator: findings, and in race mode the traffic."""
+"""Report of a launch on the emulator: findings, and in race mode the traffic."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +8,7 @@ Index = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Access:
-    """One side of a finding: a line of the kernel's source, and the thread where it is known."""
+    """One side of a finding: a line of the kernel's source, and the thread if known."""
 
     file: str
     line: int
@@ -18,7 +18,7 @@ class Access:
 
     @property
     def place(self) -> str:
-        """The file's name and the line, `softmax.cu:12`."""
+        """Return the file's name and the line, `softmax.cu:12`."""
         return f"{Path(self.file).name}:{self.line}" if self.file else "unknown place"
 
     def __str__(self) -> str:
@@ -27,9 +27,9 @@ class Access:
 
 @dataclass(frozen=True)
 class LaunchFinding:
-    """Something wrong with a launch.
+    """An error of a launch.
 
-    `argument` is the index of the kernel's argument that it is about, if any, and `offset` the byte in it, negative
+    `argument` is the index of the kernel's argument that it concerns, if any, and `offset` the byte in it, negative
     before its beginning.
     """
 
@@ -41,12 +41,12 @@ class LaunchFinding:
 
     @property
     def file(self) -> str:
-        """The source file of the first access, or an empty string."""
+        """Return the source file of the first access, or an empty string."""
         return self.accesses[0].file if self.accesses else ""
 
     @property
     def line(self) -> int:
-        """The line of the first access, or 0."""
+        """Return the line of the first access, or 0."""
         return self.accesses[0].line if self.accesses else 0
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class LaunchFinding:
 
 @dataclass(frozen=True)
 class ArgumentTraffic:
-    """Bytes of one buffer that all threads together accessed, and how many different bytes those were."""
+    """Bytes of one buffer that all threads accessed, in total and without repetitions (`unique`)."""
 
     argument: int
     bytes_read: int
@@ -69,8 +69,8 @@ class ArgumentTraffic:
 class Traffic:
     """Memory traffic of a launch, counted per access of the source.
 
-    A request is one access of one warp; a sector is 32 bytes of global memory; a wavefront is one pass over
-    the 32 banks of shared memory.
+    A request is an access of a warp; a sector is 32 bytes of global memory; a wavefront is a pass over the 32 banks of
+    shared memory.
     """
 
     arguments: tuple[ArgumentTraffic, ...] = ()
@@ -82,28 +82,28 @@ class Traffic:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes read from all buffers."""
+        """Return the bytes read from all buffers."""
         return sum(argument.bytes_read for argument in self.arguments)
 
     @property
     def bytes_written(self) -> int:
-        """Bytes written to all buffers."""
+        """Return the bytes written to all buffers."""
         return sum(argument.bytes_written for argument in self.arguments)
 
     @property
     def unique_bytes(self) -> int:
-        """Different bytes read plus different bytes written: what would move with perfect caches."""
+        """Return the different bytes read plus the different bytes written: the traffic with perfect caches."""
         return sum(argument.unique_read + argument.unique_written for argument in self.arguments)
 
     @property
     def sectors_per_request(self) -> float:
-        """Sectors of a request on average; 4 where a warp reads 32 neighbouring floats."""
+        """Return the mean sectors of a request; 4 if a warp reads 32 neighbouring floats."""
         return self.global_sectors / self.global_requests if self.global_requests else 0.0
 
 
 @dataclass(frozen=True)
 class LaunchReport:
-    """One launch: its findings, and in race mode its traffic."""
+    """Findings of a launch, and in race mode its traffic."""
 
     entry: str
     findings: tuple[LaunchFinding, ...] = ()
@@ -111,7 +111,7 @@ class LaunchReport:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was found."""
+        """Return whether the launch has no findings."""
         return not self.findings
 
     def __str__(self) -> str:

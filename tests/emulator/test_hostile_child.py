@@ -51,7 +51,7 @@ def test_what_is_no_answer_is_a_finding_and_ends_the_process(hostile, behaviour,
     assert words in finding.message
     assert set(x) == {1}
     assert not (tmp_path / "bomb").exists()
-    assert not child._home.lives
+    assert not child._process.is_running
 
 
 def test_an_error_is_one_of_ours_whatever_its_name(hostile):

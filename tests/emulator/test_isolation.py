@@ -91,4 +91,4 @@ def test_one_process_serves_several_libraries(module):
     for _ in range(2):
         assert other.launch("one", 1, 32, [y], isolate=True).is_clean
         assert module.launch("added", 1, 32, [np.zeros(32, np.float32), y], isolate=True).is_clean
-    assert module._child._home is other._child._home
+    assert module._child._process is other._child._process
