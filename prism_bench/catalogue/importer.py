@@ -26,7 +26,7 @@ from prism_bench.io.files import SHARED, default_folder, shared_folders
 BUILT_IN = "prism_bench_catalogue"
 
 
-class ContentLoader(SourceFileLoader):
+class _ContentLoader(SourceFileLoader):
     """Loader whose cached bytecode is valid for one content of the file, not for one time.
 
     Python compares size and time in whole seconds: it misses an edit of equal size within one second. This loader
@@ -40,14 +40,14 @@ class ContentLoader(SourceFileLoader):
 
 
 class _CatalogueFinder(MetaPathFinder):
-    """Finder of the modules in catalogue packages: as Python finds them, with a ContentLoader."""
+    """Finder of the modules in catalogue packages: as Python finds them, with a _ContentLoader."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         spec = PathFinder.find_spec(fullname, path, target) if fullname.startswith(BUILT_IN) else None
         if spec and spec.origin and isinstance(spec.loader, SourceFileLoader):
-            spec.loader = ContentLoader(fullname, spec.origin)
+            spec.loader = _ContentLoader(fullname, spec.origin)
         return spec
 
 
@@ -79,7 +79,7 @@ def execute(path: Path, module: str, builtins: Mapping[str, object] | None = Non
 
     `builtins` replace the builtins of the file and its functions, for example to import in another way.
     """
-    module_spec = spec_from_file_location(module, path, loader=ContentLoader(module, str(path)))
+    module_spec = spec_from_file_location(module, path, loader=_ContentLoader(module, str(path)))
     if module_spec is None or module_spec.loader is None:
         raise SpecError("is no Python file")
     loaded = module_from_spec(module_spec)

@@ -252,7 +252,7 @@ _SUFFIX = re.compile(r"(?<=\d)[uUlL]+\b")
 
 
 @cache
-def demangled(symbol: str) -> str:
+def _demangled(symbol: str) -> str:
     """Return a mangled symbol as C++ writes it, `void softmax<float, 4>(float*, int)`; other symbols unchanged.
 
     The C++ runtime's function demangles; without a runtime library symbols stay unchanged.
@@ -270,7 +270,7 @@ def function_of(entry: str) -> str:
 
     An entry is a name, a template instance or a mangled symbol.
     """
-    return _without_signature(demangled(entry)) if entry.startswith("_Z") else entry
+    return _without_signature(_demangled(entry)) if entry.startswith("_Z") else entry
 
 
 def _without_signature(text: str) -> str:
@@ -424,7 +424,7 @@ def symbol_of(entry: str, symbols: Sequence[str], source: str) -> str:
 
 
 def _listed(symbols: Sequence[str]) -> str:
-    shown = ", ".join(demangled(symbol) for symbol in symbols[:_MOST_NAMES]) or "no kernel at all"
+    shown = ", ".join(_demangled(symbol) for symbol in symbols[:_MOST_NAMES]) or "no kernel at all"
     return f"{shown} and {len(symbols) - _MOST_NAMES} more" if len(symbols) > _MOST_NAMES else shown
 
 

@@ -124,17 +124,14 @@ def read_listing(text: str) -> dict[str, FunctionListing]:
             lines = functions.setdefault(match["section"] or match["name"], [])
         elif lines is not None:
             lines.append(line)
-    return {name: _function(name, lines) for name, lines in functions.items()}
-
-
-def _function(name: str, lines: Iterable[str]) -> FunctionListing:
-    offsets: list[int] = []
-    blocks: list[CodeBlock] = []
-    for block in _blocks(lines):
-        offsets += [offset for offset, _ in block]
-        blocks.append(CodeBlock(tuple(text for _, text in block)))
-    step = min((b - a for a, b in zip(offsets, offsets[1:], strict=False)), default=_USUAL_BYTES)
-    return FunctionListing(name, tuple(blocks), len(offsets) * step)
+    listings: dict[str, FunctionListing] = {}
+    for name, lines in functions.items():
+        blocks = list(_blocks(lines))
+        offsets = [offset for block in blocks for offset, _ in block]
+        step = min((b - a for a, b in zip(offsets, offsets[1:], strict=False)), default=_USUAL_BYTES)
+        code_blocks = tuple(CodeBlock(tuple(text for _, text in block)) for block in blocks)
+        listings[name] = FunctionListing(name, code_blocks, len(offsets) * step)
+    return listings
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[list[tuple[int, str]]]:

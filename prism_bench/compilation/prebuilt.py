@@ -49,7 +49,7 @@ _SECONDS = 60
 
 
 @dataclass(frozen=True)
-class FatPart:
+class _FatPart:
     """Code for one architecture: `number` is the index of its container in the file."""
 
     number: int
@@ -102,7 +102,7 @@ def _containers(data: bytes) -> Iterator[bytes]:
         at += header + size
 
 
-def _parts_of(container: bytes, number: int) -> Iterator[FatPart]:
+def _parts_of(container: bytes, number: int) -> Iterator[_FatPart]:
     """Yield the parts of one fat binary."""
     at = _CONTAINER.unpack_from(container)[2]
     while at + _FLAGS_AT + 8 <= len(container):
@@ -110,11 +110,11 @@ def _parts_of(container: bytes, number: int) -> Iterator[FatPart]:
         (flags,) = struct.unpack_from("<Q", container, at + _FLAGS_AT)
         if kind in (_PTX, _ELF):
             content = container[at + header : at + header + size]
-            yield FatPart(number, sm, kind == _PTX, bool(flags & _COMPRESSED), content)
+            yield _FatPart(number, sm, kind == _PTX, bool(flags & _COMPRESSED), content)
         at += header + size
 
 
-def unpacked(part: FatPart, container: bytes, source: Path) -> bytes:
+def _unpacked(part: _FatPart, container: bytes, source: Path) -> bytes:
     """Return the machine code of a part; NVIDIA's cuobjdump unpacks compressed code.
 
     Raise BackendUnavailable if the code is compressed and no cuobjdump is installed.
@@ -209,7 +209,7 @@ def _codes(source: Path, wanted: int) -> Iterator[bytes]:
     best = max(part.architecture for part in fitting)
     for part in fitting:
         if part.architecture == best:
-            yield unpacked(part, containers[part.number], source)
+            yield _unpacked(part, containers[part.number], source)
 
 
 def _runs(code: int, device: int) -> bool:

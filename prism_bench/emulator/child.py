@@ -33,7 +33,7 @@ from prism_bench.io.workers import Refusal, end_with
 _Reply = tuple[Answer, Sequence[np.ndarray]]
 
 
-class LoadedLibrary:
+class _LoadedLibrary:
     """A library in this process, which answers questions."""
 
     def __init__(self, path: Path, guarded: bool) -> None:
@@ -69,7 +69,7 @@ class LoadedLibrary:
         return LaunchAnswer(report, returned), [arrays[index] for index in returned]
 
 
-class ChildService:
+class _ChildService:
     """All libraries that this process has loaded, by path."""
 
     def __init__(self, guarded: bool) -> None:
@@ -80,7 +80,7 @@ class ChildService:
         path = frame.message.path
         try:
             if path not in self._libraries:
-                self._libraries[path] = LoadedLibrary(Path(path), self._guarded)
+                self._libraries[path] = _LoadedLibrary(Path(path), self._guarded)
             return self._libraries[path].reply(frame.message, frame.arrays)
         except PrismBenchError as error:
             return Refusal.of(error), ()
@@ -92,7 +92,7 @@ def main(descriptor: str, kind: str) -> None:
     guarded = kind == "guarded"
     if not guarded:
         report_crashes()
-    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, ChildService(guarded).reply)
+    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, _ChildService(guarded).reply)
 
 
 if __name__ == "__main__":

@@ -314,7 +314,7 @@ class Child:
     def _findings(self, reason: str | None = None) -> tuple[LaunchFinding, ...]:
         """Return the findings that the process wrote about the launch, and end the process if there are any.
 
-        A `reason`, which may be empty, says that the process died or cannot be used any more. A death that its output
+        A `reason`, which may be empty, means that the process died or cannot be used any more. A death that its output
         does not explain is a finding too.
         """
         process, died = self._process, reason is not None
@@ -369,11 +369,7 @@ class _ChildProcess:
 
     def __init__(self, guarded: bool) -> None:
         self.libraries: set[Path] = set()
-        variables = {"OPENBLAS_NUM_THREADS": "1"}
-        if guarded:
-            variables |= {**_SANITIZER, "LD_PRELOAD": sanitizer_library()}
-        environment = WorkerEnvironment(f"{__package__}.child", variables=variables)
-        self.worker = FrameWorker(environment, ["guarded" if guarded else "plain"])
+        self.worker = FrameWorker(_environment(guarded), ["guarded" if guarded else "plain"])
         self._end = weakref.finalize(self, _end, self.worker)
 
     @property
@@ -417,3 +413,10 @@ def _end(worker: FrameWorker) -> None:
         worker.kill()
         worker.wait()
     worker.release()
+
+
+def _environment(guarded: bool) -> WorkerEnvironment:
+    variables = {"OPENBLAS_NUM_THREADS": "1"}
+    if guarded:
+        variables |= {**_SANITIZER, "LD_PRELOAD": sanitizer_library()}
+    return WorkerEnvironment(f"{__package__}.child", variables=variables)

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
@@ -111,7 +111,7 @@ class _Symbol(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("address", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
 
 
-class Region(ctypes.Structure):
+class _Region(ctypes.Structure):
     """A device buffer and the index of its argument."""
 
     _fields_ = [
@@ -134,11 +134,11 @@ class _Request(ctypes.Structure):
         ("seed", ctypes.c_uint64),
         ("patience_seconds", ctypes.c_double),
         ("arguments", ctypes.POINTER(ctypes.c_void_p)),
-        ("buffers", ctypes.POINTER(Region)),
+        ("buffers", ctypes.POINTER(_Region)),
     ]
 
 
-class RawAccess(ctypes.Structure):
+class _RawAccess(ctypes.Structure):
     """One side of a finding; if `file` is empty, its place is an offset into the library."""
 
     _fields_ = [
@@ -154,7 +154,7 @@ class RawAccess(ctypes.Structure):
 _NO_OFFSET = -(1 << 63)
 
 
-class RawFinding(ctypes.Structure):
+class _RawFinding(ctypes.Structure):
     """A finding in the runtime's layout."""
 
     _fields_ = [
@@ -163,7 +163,7 @@ class RawFinding(ctypes.Structure):
         ("offset", ctypes.c_int64),
         ("argument", ctypes.c_int32),
         ("count", ctypes.c_int32),
-        ("accesses", RawAccess * 2),
+        ("accesses", _RawAccess * 2),
     ]
 
 
@@ -224,7 +224,7 @@ class BuiltSource:
         self._so = ctypes.CDLL(str(path))
         # The libraries of a whole catalogue would use up the process's mappings.
         weakref.finalize(self, _UNLOADING.unload, self._so._handle).atexit = False
-        for name, kind in (("finding", RawFinding), ("entry", _Entry), ("symbol", _Symbol)):
+        for name, kind in (("finding", _RawFinding), ("entry", _Entry), ("symbol", _Symbol)):
             getattr(self._so, f"cuda_cpu_{name}").restype = ctypes.POINTER(kind)
         for name in ("entry_count", "symbol_count", "static_shared"):
             getattr(self._so, f"cuda_cpu_{name}").restype = ctypes.c_size_t
@@ -272,10 +272,10 @@ class BuiltSource:
         """Return the bytes of static shared memory of all kernels of the source together."""
         return self._so.cuda_cpu_static_shared()
 
-    def launch(self, request: LaunchRequest, addresses: list[int], regions: list[Region]) -> list[RawFinding]:
+    def launch(self, request: LaunchRequest, addresses: list[int], regions: list[_Region]) -> list[_RawFinding]:
         """Run one launch; `addresses` are the addresses of the arguments' values."""
         arguments = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
-        buffers = (Region * max(len(regions), 1))(*regions)
+        buffers = (_Region * max(len(regions), 1))(*regions)
         raw_request = _Request(
             entry=self._numbers[request.entry],
             grid=_u32x3(*request.grid),
@@ -291,7 +291,7 @@ class BuiltSource:
         )
         with _UNLOADING.launch():
             count = self._so.cuda_cpu_launch(ctypes.byref(raw_request))
-        return [RawFinding.from_buffer_copy(self._so.cuda_cpu_finding(number).contents) for number in range(count)]
+        return [_RawFinding.from_buffer_copy(self._so.cuda_cpu_finding(number).contents) for number in range(count)]
 
     def traffic(self) -> Traffic | None:
         """Return the traffic of the last launch; None in the modes that do not count it."""
@@ -456,7 +456,7 @@ class Arguments:
     ) -> None:
         check(entry, signature, arguments)
         self.addresses: list[int] = []
-        self.regions: list[Region] = []
+        self.regions: list[_Region] = []
         self._kept: list[np.ndarray] = []
 
         self._buffers: dict[int, DeviceBuffer] = {}
@@ -470,7 +470,7 @@ class Arguments:
             if buffer is None:
                 buffer = argument if isinstance(argument, DeviceBuffer) else make_buffer(argument)
                 self._buffers[id(argument)] = buffer
-                self.regions.append(Region(buffer.address, buffer.bytes, index, 0))
+                self.regions.append(_Region(buffer.address, buffer.bytes, index, 0))
             if not isinstance(argument, DeviceBuffer) and not parameter.is_const:
                 self._results.append((buffer, argument))
             self._keep(np.array(buffer.address, np.uint64))
@@ -601,17 +601,15 @@ def execute(
     return LaunchReport(request.entry, tuple(findings), library.traffic())
 
 
-def _findings(library: BuiltSource, raw: list[RawFinding]) -> Iterator[LaunchFinding]:
+def _findings(library: BuiltSource, raw: list[_RawFinding]) -> Iterator[LaunchFinding]:
     offsets = {access.code for finding in raw for access in finding.accesses[: finding.count] if access.code}
     # A return address is after the call; the byte before it is inside.
     places = locate(library.path, {offset - 1 for offset in offsets})
     for finding in raw:
-        accesses = tuple(_access(access, places) for access in finding.accesses[: finding.count])
+        accesses = []
+        for access in finding.accesses[: finding.count]:
+            file, line = (access.file.decode(), access.line) if access.file else places.get(access.code - 1, ("", 0))
+            accesses.append(Access(file, line, tuple(access.block), tuple(access.thread), bool(access.is_write)))
         argument = finding.argument if finding.argument >= 0 else None
         offset = None if finding.offset == _NO_OFFSET else finding.offset
-        yield LaunchFinding(finding.kind.decode(), finding.message.decode(), accesses, argument, offset)
-
-
-def _access(raw: RawAccess, places: Mapping[int, tuple[str, int]]) -> Access:
-    file, line = (raw.file.decode(), raw.line) if raw.file else places.get(raw.code - 1, ("", 0))
-    return Access(file, line, tuple(raw.block), tuple(raw.thread), bool(raw.is_write))
+        yield LaunchFinding(finding.kind.decode(), finding.message.decode(), tuple(accesses), argument, offset)

@@ -1,4 +1,4 @@
-"""Prometheus metrics: DCGM's names where DCGM has one, so that existing boards work, own names for everything else.
+"""Prometheus metrics: DCGM's names if DCGM has one, so that existing boards work, else names of this package.
 
     DCGM_FI_DEV_*, DCGM_FI_PROF_*{gpu, UUID, device, modelName, Hostname}     monitor/probe.py; units are DCGM's
     DCGM_FI_DEV_XID_ERRORS                                                     the last Xid, 0 without any

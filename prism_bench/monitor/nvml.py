@@ -275,7 +275,7 @@ def _digits(uuid: str) -> str:
     return re.sub(r"^(GPU|MIG)-|-", "", uuid).lower()
 
 
-# Facts that tell boards of the same model apart.
+# Facts that distinguish boards of the same model.
 
 _BOARD_FACTS: dict[str, Callable[[ModuleType, object], object]] = {
     "vbios": lambda pynvml, board: str(pynvml.nvmlDeviceGetVbiosVersion(board)),

@@ -19,7 +19,7 @@ PERIOD = 0.25  # seconds; the driver requires at least 0.1 s between two samples
 METRICS = {"sm_active": 2, "sm_occupancy": 3, "tensor_active": 5, "dram_active": 10}  # NVML_GPM_METRIC_*, in percent
 
 
-class Gpm:
+class _Gpm:
     """GPM metrics of one device, from two samples that are overwritten in turn."""
 
     def __init__(self, pynvml: ModuleType, device: NvmlDevice) -> None:
@@ -288,7 +288,7 @@ def _whole(pynvml: ModuleType, device: NvmlDevice) -> list[Call]:
         _single("max_sm_clock", lambda: pynvml.nvmlDeviceGetMaxClockInfo(board, pynvml.NVML_CLOCK_SM) * 1e6, 60.0),
         _single("mig", lambda: float(pynvml.nvmlDeviceGetMigMode(board)[0]), 5.0),
         Call(("rows_remapped", "remap_failed"), lambda: _remapped(pynvml, board), 5.0),
-        Call(tuple(METRICS), Gpm(pynvml, device).read, PERIOD),
+        Call(tuple(METRICS), _Gpm(pynvml, device).read, PERIOD),
     ]
 
 

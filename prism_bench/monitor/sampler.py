@@ -35,18 +35,21 @@ def evidence_in(
 ) -> Evidence:
     """Return the evidence of a window of `seconds`; `before` is the last reading before it, for counters.
 
-    `xids` are the Xids in the window; `lost` says since when and why the device does not answer.
+    `xids` are the Xids in the window; `lost` is the reason if the device does not answer, with the time.
     """
     spans = {name: span for name in _SPANS if (span := _span(readings, name))}
     if "power" in spans:
         spans.pop("power_average", None)
     others = [process for reading in readings for process in reading.processes or () if process.ours is False]
     chain = [before, *readings] if before else list(readings)
+    # A reason's share of the readings; a clock at its highest has no reason.
+    known = [reading for reading in readings if "clock_reasons" in reading.values]
+    counts = Counter(reason for reading in known for reason in reasons_in(reading.values["clock_reasons"]))
     return Evidence(
         seconds=seconds,
         readings=len(readings),
         spans=spans,
-        reasons=_reasons(readings),
+        reasons={reason: count / len(known) for reason, count in counts.items()},
         throttled={word: grown for name, word in _THROTTLED.items() if (grown := _growth(chain, name)) > 0},
         neighbours=tuple(dict.fromkeys(map(str, others))),
         busy_neighbours=any(process.busy is not False for process in others),  # unknown counts as busy
@@ -59,13 +62,6 @@ def evidence_in(
 def _span(readings: Sequence[DeviceReading], name: str) -> tuple[float, float, float] | None:
     values = [reading.values[name] for reading in readings if name in reading.values]
     return (min(values), float(median(values)), max(values)) if values else None
-
-
-def _reasons(readings: Sequence[DeviceReading]) -> dict[str, float]:
-    """Return the share of the readings in which each reason was active; a clock at its highest has no reason."""
-    known = [reading for reading in readings if "clock_reasons" in reading.values]
-    counts = Counter(word for reading in known for word in reasons_in(reading.values["clock_reasons"]))
-    return {word: count / len(known) for word, count in counts.items()}
 
 
 def _growth(chain: Sequence[DeviceReading], name: str) -> float:

@@ -47,7 +47,7 @@ _READY = "__CUDACC_RTC__"  # a header with this macro handles NVRTC itself
 
 
 @dataclass(frozen=True)
-class Include:
+class _Include:
     """An include: its name, and whether it is in quotes."""
 
     name: str
@@ -84,12 +84,12 @@ class Include:
         return bool(_OF_HOSTS.match(self.name) or self.twin or self.is_neutral)
 
 
-def _includes_in(text: str) -> Iterator[Include]:
-    return (Include(match[2].strip(), match[1] == '"') for match in _DIRECTIVE.finditer(text))
+def _includes_in(text: str) -> Iterator[_Include]:
+    return (_Include(match[2].strip(), match[1] == '"') for match in _DIRECTIVE.finditer(text))
 
 
 @dataclass(frozen=True)
-class ProjectFiles:
+class _ProjectFiles:
     """Files of a project: the source, and the files in `folders` below `root` that it includes, directly or not.
 
     The compiler reads headers of packages for devices, headers that handle NVRTC, and headers that a catalogue shares
@@ -100,7 +100,7 @@ class ProjectFiles:
     folders: tuple[Path, ...]
     shared: tuple[Path, ...] = ()
 
-    def find(self, include: Include, folder: Path) -> Path | None:
+    def find(self, include: _Include, folder: Path) -> Path | None:
         """Return the project's file that a file in `folder` includes; None if it is no file of the project."""
         path = first_in((folder,), include.name) if include.quoted else None
         if path is None and not include.is_for_devices:
@@ -111,7 +111,7 @@ class ProjectFiles:
         is_of_project = path.is_file() and path.is_relative_to(self.root)
         return path if is_of_project and not any(path.is_relative_to(shared) for shared in self.shared) else None
 
-    def is_left(self, include: Include, folder: Path) -> bool:
+    def is_left(self, include: _Include, folder: Path) -> bool:
         """Return whether the include is left to the compiler.
 
         So is an unknown header that does not exist: the compiler's error names file and line.
@@ -139,7 +139,7 @@ class ProjectFiles:
 
 
 @lru_cache(maxsize=256)  # the passes of a verification repeat the question for the same few sources
-def _need_a_host(files: ProjectFiles, texts: tuple[tuple[Path, str], ...]) -> bool:
+def _need_a_host(files: _ProjectFiles, texts: tuple[tuple[Path, str], ...]) -> bool:
     """Return whether any of the files has a launch, a main function, or an include that no device has."""
     return any(
         _LAUNCH.search(text)
@@ -203,7 +203,7 @@ def device_side(
     """
     above = source.resolve().parents  # the project is the repository; without one, the folder above the source's
     root = next((folder for folder in above if (folder / ".git").exists()), above[min(1, len(above) - 1)])
-    files = ProjectFiles(root, tuple(folders), tuple(folder.resolve() for folder in shared))
+    files = _ProjectFiles(root, tuple(folders), tuple(folder.resolve() for folder in shared))
     texts = tuple(files.reached(source))
     if not _need_a_host(files, texts):
         return None
@@ -212,7 +212,7 @@ def device_side(
 
 @lru_cache(maxsize=64)
 def _cut(
-    source: Path, files: ProjectFiles, texts: tuple[tuple[Path, str], ...], entries: tuple[str, ...]
+    source: Path, files: _ProjectFiles, texts: tuple[tuple[Path, str], ...], entries: tuple[str, ...]
 ) -> DeviceSide:
     # In a program, with a launch or a main function, a function without `__device__` is the host's.
     cutter = _Cutter(files, is_program=any(_LAUNCH.search(text) for _, text in texts))
@@ -229,7 +229,7 @@ def _cut(
 class _Cutter:
     """Cutter of the project's files: replaces declarations that the device does not need by blanks."""
 
-    files: ProjectFiles
+    files: _ProjectFiles
     is_program: bool
     trees: dict[Path, Tree] = field(default_factory=dict[Path, Tree])
     items: dict[Path, list[Item]] = field(default_factory=dict[Path, list[Item]])
@@ -294,7 +294,7 @@ class _Cutter:
         if match is None:
             line = tree.text(node).strip()
             raise CompilationFailed(f"{tree.path}:{line_of(node)}: '{line}' names a macro: write the header's name")
-        include = Include(match[2].strip(), match[1] == '"')
+        include = _Include(match[2].strip(), match[1] == '"')
         if include.is_of_c or self.files.is_left(include, tree.path.parent):
             return
         instead = f", {include.twin} in its place" if include.twin else ""
@@ -308,7 +308,7 @@ class _Cutter:
 class _JoinedFiles:
     """Text of the project's files with headers in the place of their includes."""
 
-    files: ProjectFiles
+    files: _ProjectFiles
     texts: dict[Path, str]
     once: set[Path] = field(default_factory=set[Path])
 
@@ -316,7 +316,7 @@ class _JoinedFiles:
         lines = [_line_directive(1, path)]
         for number, line in enumerate(self.texts[path].split("\n"), start=1):
             match = _INCLUDE.match(line)
-            inner = self.files.find(Include(match[2].strip(), match[1] == '"'), path.parent) if match else None
+            inner = self.files.find(_Include(match[2].strip(), match[1] == '"'), path.parent) if match else None
             if inner in self.texts and inner not in above:
                 lines += [
                     "" if inner in self.once else self.text(inner, (*above, path)),

@@ -41,7 +41,7 @@ class Macro:
 
 
 @dataclass(frozen=True)
-class MacroCall:
+class _MacroCall:
     """A call of a macro as a line outside of functions, `INSTANTIATE(float)`; hidden from the parser.
 
     `is_device`: the macro expands to `__device__` or `__global__`, directly or through other macros.
@@ -62,7 +62,7 @@ class Tree:
     root: Node
     macros: dict[bytes, Macro]
     masked: list[tuple[int, int, frozenset[bytes]]] = field(default_factory=list[tuple[int, int, frozenset[bytes]]])
-    calls: list[MacroCall] = field(default_factory=list[MacroCall])
+    calls: list[_MacroCall] = field(default_factory=list[_MacroCall])
 
     def text(self, node: Node) -> str:
         """Return the source text of a node."""
@@ -108,15 +108,15 @@ def _expanded(name: bytes, macros: dict[bytes, Macro]) -> set[bytes]:
     return identifiers
 
 
-def _lone_calls(text: bytearray, macros: dict[bytes, Macro]) -> list[MacroCall]:
+def _lone_calls(text: bytearray, macros: dict[bytes, Macro]) -> list[_MacroCall]:
     """Return the calls of macros that begin a line and have nothing after them: no `;`, no body."""
-    calls: list[MacroCall] = []
+    calls: list[_MacroCall] = []
     for match in _LONE.finditer(text):
         name = match[1]
         macro, following = macros.get(name), text[match.end() :].lstrip()[:1]
         if (macro.takes_arguments if macro else name.isupper()) and following not in (b"{", b":"):
             is_device = bool(_expanded(name, macros) & _DEVICE)
-            calls.append(MacroCall(name.decode(), match.start(), match.end(), is_device))
+            calls.append(_MacroCall(name.decode(), match.start(), match.end(), is_device))
     return calls
 
 

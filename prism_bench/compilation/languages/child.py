@@ -36,7 +36,7 @@ from prism_bench.spec.arguments import line_in
 _Reply = tuple[LanguageAnswer, Sequence[np.ndarray]]
 
 
-class LanguageService:
+class _LanguageService:
     """Service that answers questions about one language."""
 
     def __init__(self, language: Language) -> None:
@@ -96,7 +96,7 @@ def real_module(path: Path) -> ModuleType:
 def main(descriptor: str, suffix: str) -> None:
     """Serve until the parent closes the channel; end with the parent even if a compiler hangs."""
     end_with(int(descriptor))
-    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, LanguageService(language(suffix)).reply)
+    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, _LanguageService(language(suffix)).reply)
 
 
 if __name__ == "__main__":
