@@ -28,7 +28,6 @@ from prism_bench.analysis.compare.verdict import (
     MachineShift,
     Pair,
     VerdictRules,
-    following,
     judged,
     looks_of,
     nightly_looks,
@@ -284,7 +283,7 @@ def judged_suite(suite: Suite, design: Design, rules: VerdictRules = RULES) -> t
     rules = replace(rules, looks=len(looks))
     found = _look(suite, counts, design.stored or design.nightly, rules)
     for processes in looks[1:]:
-        undecided = [case for case in range(cases) if following(found[case])]
+        undecided = [case for case in range(cases) if found[case].verdict == "inconclusive"]
         if not undecided:
             break
         for case in undecided:

@@ -1,12 +1,11 @@
-"""Rule for which records may be compared: the same backend, device and protocol, and nothing less.
+"""Rule for which records may be compared: those of the same backend, device and protocol.
 
-Comparisons, the gate and the trend share the rule: where `value_settings` differ, the times differ for that reason.
+Comparisons, the gate and the trend share the rule: if `value_settings` differ, the times differ for that reason.
 Driver and toolkit may differ: they are the environment of the machine code, in which identical code may rightly take
 another time.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import cast
 
 from prism_bench.errors import ResultsError
@@ -14,10 +13,92 @@ from prism_bench.record.run_record import RunRecord
 from prism_bench.spec.metric import is_host_time
 from prism_bench.units import count_text
 
-# How often, in which order and when a measurement ends: settings of a protocol that change the error of a value and not
-# the value. All others may change it: `seeds` choose the inputs that are timed, and an unknown one may do anything.
+# Settings of a protocol that change the error of a value, not the value. All others may change it: `seeds` choose the
+# timed inputs, and an unknown setting may do anything.
 _FREE = ("processes", "seed", "criteria", "looks")
+_BOARD_SETTINGS = ("power_limit", "application_sm_clock", "application_memory_clock")  # set by an administrator
 SHOWN = 4  # differing settings that are named
+LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # fields that identify code and its launches
+# Software between machine code and its time; NumPy and compilers have no effect once the code is the same.
+SOFTWARE = ("driver", "runtime", "cuda", "cupy", "nvrtc")
+
+Settings = Mapping[str, Mapping[str, str]]  # texts by name, in groups that a record has or lacks
+
+
+def require_comparable(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> list[str]:
+    """Return notes for a reader of the pair; raise a ResultsError that names the differing setting."""
+    settings = value_settings(a.protocol), value_settings(b.protocol)
+    for name, value_a, value_b in (
+        ("backend", a.backend, b.backend),
+        ("device", device_of(a), device_of(b)),
+        *((f"protocol's {key}", settings[0].get(key), settings[1].get(key)) for key in {**settings[0], **settings[1]}),
+    ):
+        if value_a != value_b:
+            raise ResultsError(
+                f"{names[1]}: its {name} is {value_b!r}, that of {names[0]} is {value_a!r}; "
+                "only records of one backend, device and protocol can be compared"
+            )
+    notes = _units(a, b)
+    environments = a.owner[2], b.owner[2]
+    if environments[0] != environments[1]:
+        notes.append(f"the environments differ: {environments[0] or 'none'} -> {environments[1] or 'none'}")
+    if versions := _version_changes(a, b):
+        notes.append(f"software differs: {', '.join(versions)}")
+    if changes := setting_changes(settings_of(a), settings_of(b)):
+        notes.append(f"settings differ: {', '.join(changes)}")
+    return [
+        *notes,
+        *(f"{name} was cut short" for name, record in zip(names, (a, b), strict=True) if not record.complete),
+    ]
+
+
+def _units(a: RunRecord, b: RunRecord) -> list[str]:
+    """Return a note if different units were measured; of merged records, counted by kernel."""
+    if not (a.parts or b.parts):
+        units = a.machine.get("uuid"), b.machine.get("uuid")
+        return ["the records come from two units of one device"] if all(units) and units[0] != units[1] else []
+    kernels_a, kernels_b = ({case.kernel for case in record.cases if not case.is_edge} for record in (a, b))
+    known = [pair for kernel in kernels_a & kernels_b if all(pair := (a.unit_of(kernel), b.unit_of(kernel)))]
+    moved = sum(unit_a != unit_b for unit_a, unit_b in known)
+    were = "was" if moved == 1 else "were"
+    note = f"{moved} of {count_text(len(known), 'kernel')} {were} measured on different units of one device"
+    return [note] if moved else []
+
+
+def _version_changes(a: RunRecord, b: RunRecord, prefixes: tuple[str, ...] = ("",)) -> list[str]:
+    names = [name for name in dict.fromkeys([*a.software, *b.software]) if name.startswith(prefixes)]
+    versions = [(name, a.software.get(name, "none"), b.software.get(name, "none")) for name in names]
+    return [f"{name} {old} -> {new}" for name, old, new in versions if old != new]
+
+
+def software_changes(a: RunRecord, b: RunRecord) -> str | None:
+    """Return the versions of driver and toolkit that differ as text, or None."""
+    return ", ".join(_version_changes(a, b, SOFTWARE)) or None
+
+
+def is_other_unit(a: RunRecord, b: RunRecord, kernel: str) -> bool:
+    """Return whether two different devices are known to have measured the kernel."""
+    units = a.unit_of(kernel), b.unit_of(kernel)
+    return all(units) and units[0] != units[1]
+
+
+def device_of(record: RunRecord) -> str:
+    """Return the device's name, or the machine's id if the record has no device."""
+    return str(record.machine.get("device") or record.machine.get("id"))
+
+
+def other_host(metric: str, hosts: tuple[str | None, str | None], names: tuple[str, str]) -> str | None:
+    """Return why times that the hosts' clocks read cannot be compared, or None.
+
+    An unknown host counts as another host: copies took 1.47 times as long on a second host.
+    """
+    if not is_host_time(metric) or (hosts[0] and hosts[0] == hosts[1]):
+        return None
+    sides = " and ".join(names)
+    return f"the host's clock read the {metric.replace('_', ' ')}, and {sides} are not known to be of one host"
+
+
+# Settings of protocol, boards and launches.
 
 
 def value_settings(protocol: Mapping[str, object]) -> dict[str, object]:
@@ -25,25 +106,20 @@ def value_settings(protocol: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in protocol.items() if key not in _FREE}
 
 
-# What an administrator sets of a board: other settings give the same board other times.
-_BOARD_SETTINGS = ("power_limit", "application_sm_clock", "application_memory_clock")
-Settings = Mapping[str, Mapping[str, str]]  # texts by name, in groups that a record has or does not have
-
-
 def free_settings(protocol: Mapping[str, object]) -> Settings:
-    """Return the FREE settings of a protocol, nested ones by their path: `criteria cold_time max_samples`."""
+    """Return the settings that may differ, nested ones by their path: `criteria cold_time max_samples`."""
     return {key: _flat(protocol[key], key) for key in _FREE if key in protocol}
 
 
 def board_settings(boards: Iterable[Mapping[str, object]]) -> Settings:
-    """Return BOARD_SETTINGS as far as a record's boards have them."""
-    every = list(boards)
-    known = {key: sorted({_text(board[key]) for board in every if board.get(key)}) for key in _BOARD_SETTINGS}
+    """Return the administrator's settings as far as a record's boards have them."""
+    boards = list(boards)
+    known = {key: sorted({_text(board[key]) for board in boards if board.get(key)}) for key in _BOARD_SETTINGS}
     return {key: {key: ", ".join(values)} for key, values in known.items() if values}
 
 
 def settings_of(record: RunRecord) -> Settings:
-    """Return the settings that may differ between records that are compared, and that a reader should know of."""
+    """Return the settings that may differ between compared records, and that a reader should know."""
     launches = {"launches": {"launches": str(record.tuning.get("asked", "untuned"))}}
     return {**free_settings(record.protocol), **board_settings(record.boards), **launches}
 
@@ -51,16 +127,16 @@ def settings_of(record: RunRecord) -> Settings:
 def setting_changes(old: Settings, new: Settings) -> list[str]:
     """Return the settings that differ, such as `criteria cold_time max_samples 60 -> 12`.
 
-    A group that only one side has is left out; beyond SHOWN settings they are counted.
+    A group that only one side has is left out; settings after the first SHOWN are only counted.
     """
-    found = [
+    changes = [
         f"{name} {old[group].get(name, 'unknown')} -> {new[group].get(name, 'unknown')}"
         for group in old
         if group in new
         for name in dict.fromkeys([*old[group], *new[group]])
         if old[group].get(name) != new[group].get(name)
     ]
-    return found if len(found) <= SHOWN else [*found[:SHOWN], f"{len(found) - SHOWN} more"]
+    return changes if len(changes) <= SHOWN else [*changes[:SHOWN], f"{len(changes) - SHOWN} more"]
 
 
 def _flat(value: object, name: str) -> dict[str, str]:
@@ -72,100 +148,3 @@ def _flat(value: object, name: str) -> dict[str, str]:
 
 def _text(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _settings(a: RunRecord, b: RunRecord) -> list[str]:
-    """Return the settings that differ, in one sentence."""
-    found = setting_changes(settings_of(a), settings_of(b))
-    return [f"settings differ: {', '.join(found)}"] if found else []
-
-
-def require_comparable(a: RunRecord, b: RunRecord, names: tuple[str, str]) -> list[str]:
-    """Return what a reader should know about the pair; a ResultsError names place and rule where they differ."""
-    settings = value_settings(a.protocol), value_settings(b.protocol)
-    for word, one, other in (
-        ("backend", a.backend, b.backend),
-        ("device", device_of(a), device_of(b)),
-        *((f"protocol's {key}", settings[0].get(key), settings[1].get(key)) for key in {**settings[0], **settings[1]}),
-    ):
-        if one != other:
-            raise ResultsError(
-                f"{names[1]}: its {word} is {other!r}, that of {names[0]} is {one!r}; "
-                "only records of one backend, device and protocol can be compared"
-            )
-    apart = a.owner[2], b.owner[2]
-    places = [f"the environments differ: {apart[0] or 'none'} -> {apart[1] or 'none'}"] if apart[0] != apart[1] else []
-    cut_short = [f"{name} was cut short" for name, record in zip(names, (a, b), strict=True) if not record.complete]
-    return [*_units(a, b), *places, *_software(a, b), *_settings(a, b), *cut_short]
-
-
-def device_of(record: RunRecord) -> str:
-    """Return the device's name; the machine's where the record knows no device."""
-    return str(record.machine.get("device") or record.machine.get("id"))
-
-
-def _units(a: RunRecord, b: RunRecord) -> list[str]:
-    """Return what was not measured on the same unit; of merged records, kernel by kernel."""
-    if not (a.parts or b.parts):
-        one, other = a.machine.get("uuid"), b.machine.get("uuid")
-        return ["the records come from two units of one device"] if one and other and one != other else []
-    pairs = [(a.unit_of(kernel), b.unit_of(kernel)) for kernel in _timed(a) & _timed(b)]
-    known = [pair for pair in pairs if all(pair)]
-    moved = sum(one != other for one, other in known)
-    were = "was" if moved == 1 else "were"
-    words = f"{moved} of {count_text(len(known), 'kernel')} {were} measured on different units of one device"
-    return [words] if moved else []
-
-
-def other_host(metric: str, hosts: tuple[str | None, str | None], names: tuple[str, str]) -> str | None:
-    """Return why a time does not compare: the hosts' clocks read it, and these are not known to be one host.
-
-    None where it compares. An unknown host counts as another one: copies took 1.47 times as long on a second host.
-    """
-    if not is_host_time(metric) or (hosts[0] and hosts[0] == hosts[1]):
-        return None
-    sides = " and ".join(names)
-    return f"the host's clock read the {metric.replace('_', ' ')}, and {sides} are not known to be of one host"
-
-
-def _timed(record: RunRecord) -> set[str]:
-    return {case.kernel for case in record.cases if not case.is_edge}
-
-
-def _software(a: RunRecord, b: RunRecord) -> list[str]:
-    """Return the versions that differ, in one sentence."""
-    names = [name for name in dict.fromkeys([*a.software, *b.software]) if a.software.get(name) != b.software.get(name)]
-    pairs = [f"{name} {a.software.get(name, 'none')} -> {b.software.get(name, 'none')}" for name in names]
-    return [f"software differs: {', '.join(pairs)}"] if pairs else []
-
-
-LAUNCHED = ("sass", "plan", "launches", "shared_bytes")  # what makes code and its launches the same
-# Software between machine code and its time; NumPy and compilers do not once the code is the same.
-SOFTWARE = ("driver", "runtime", "cuda", "cupy", "nvrtc")
-
-
-def software_changes(a: RunRecord, b: RunRecord) -> str | None:
-    """Return the versions of driver and toolkit that differ, in words; None where none does."""
-    names = [name for name in dict.fromkeys([*a.software, *b.software]) if name.startswith(SOFTWARE)]
-    pairs = [(name, a.software.get(name, "none"), b.software.get(name, "none")) for name in names]
-    return ", ".join(f"{name} {one} -> {other}" for name, one, other in pairs if one != other) or None
-
-
-def is_other_unit(a: RunRecord, b: RunRecord, kernel: str) -> bool:
-    """Return whether two devices measured the kernel; one that a record does not name is no other one."""
-    units = a.unit_of(kernel), b.unit_of(kernel)
-    return all(units) and units[0] != units[1]
-
-
-@dataclass(frozen=True)
-class Surroundings:
-    """Both records, and the `software` that differs between them."""
-
-    a: RunRecord
-    b: RunRecord
-    software: str | None
-
-    def of(self, kernel: str) -> str | None:
-        """Return what differs around the kernel's machine code, in words; None where nothing does."""
-        unit = "another unit of the device" if is_other_unit(self.a, self.b, kernel) else None
-        return self.software or unit

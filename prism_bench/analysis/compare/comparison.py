@@ -1,6 +1,13 @@
-"""Comparison of two records, case by case: what became slower or faster, and what nobody can say."""
+"""Comparison of two records, case by case: the rows, the control, the findings, and the unmeasured cases.
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+Cases whose machine code and launches are identical on both sides are a control (`noise.Control`): what their times have
+in common is the machine's shift, by which every case is divided, and the scatter beyond their errors widens every
+error. A case of the control is the same unless it differs from the others; then its environment decides. With other
+software (driver, toolkit) it is slower or faster, as any case; with the same software its times are doubtful, since its
+code cannot have changed them.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
@@ -9,7 +16,6 @@ from prism_bench.analysis.boards import KnownBoards
 from prism_bench.analysis.build_identity import BuildChange, code_change, new_compilers
 from prism_bench.analysis.compare.comparable import (
     LAUNCHED,
-    Surroundings,
     device_of,
     is_other_unit,
     other_host,
@@ -24,12 +30,9 @@ from prism_bench.analysis.compare.verdict import CHANGED, RULES, Judgement, Pair
 from prism_bench.analysis.peers import clock_of
 from prism_bench.analysis.run_analysis import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
 from prism_bench.measure.plausibility import valid
-from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord
 from prism_bench.spec.metric import ELSEWHERE, MEASURED
 from prism_bench.units import count_text, ratio_text, share_text, time_text
-
-# One case of a comparison: what was measured on both sides, and the verdict on it.
 
 ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared", "same machine code"]
 UNMEASURED: ComparedVerdict = "same machine code"
@@ -39,11 +42,10 @@ UNMEASURED: ComparedVerdict = "same machine code"
 class ComparedCase:
     """One case on both sides.
 
-    `judgement` is that of the times alone, divided by the machine's shift; `verdict` follows it unless the code is
-    `identical`, and is `not compared` where a side has no valid times, and `same machine code` where the case was not
-    measured for that reason. `seconds` are the paired medians of A and B, of which the ratio is made: the geometric
-    means of the processes' medians, as they were measured. `codes` is what each record knows of its machine code and
-    launches.
+    `judgement` judges only the times, divided by the machine's shift; `verdict` follows it unless the code is
+    `identical`, is `not compared` if a side has no valid times, and `same machine code` if the case was not measured
+    for that reason. `seconds` are the paired medians of A and B from which the ratio is computed: the geometric means
+    of the processes' medians, as measured. `codes` holds what each record knows of its machine code and launches.
     """
 
     case: str
@@ -58,18 +60,18 @@ class ComparedCase:
 
     @property
     def build_change(self) -> BuildChange | None:
-        """Why the machine code differs: another compiler, another source; None where it does not, or is not known."""
+        """Why the machine code differs: another compiler or another source; None if it is equal or unknown."""
         return code_change(*self.codes)
 
     @property
     def machine(self) -> float | None:
-        """By how much the machine took longer in B: the times differ by the ratio times it; None where it is 1.000."""
+        """Factor by which the machine was slower in B, not part of the ratio; None if it is 1.000."""
         ratio = self.judgement.shift.ratio if self.judgement else 1.0
         return ratio if f"{ratio:.3f}" != "1.000" else None
 
     @property
     def machine_words(self) -> str:
-        """`the machine's 0.922x divided out`; empty where the times have the judgement's ratio."""
+        """`the machine's 0.922x divided out`; empty if the times have the judgement's ratio."""
         return f"the machine's {self.machine:.3f}x divided out" if self.machine else ""
 
     def __repr__(self) -> str:
@@ -82,29 +84,18 @@ class ComparedCase:
         return f"<ComparedCase {self.case} {self.verdict}{times}{ratio}{reason}>"
 
     def _repr_html_(self) -> str:
-        """Return the line over the interval of the ratio; where there is none, with the reason."""
+        """Return the line above the interval of the ratio; without an interval, the line with the reason."""
         heading = repr(self).removeprefix("<ComparedCase ").removesuffix(">")
         return display.view(heading, display.intervals(_ratio_intervals([self])))
 
 
 def _ratio_intervals(cases: Iterable[ComparedCase]) -> list[display.Interval]:
-    """Return the ratio of each judged case with its interval, for a picture."""
     estimates = [(case.case, case.judgement.estimate) for case in cases if case.judgement]
     return [
         display.Interval(name, about.ratio, *about.interval(), ratio_text(about.ratio)) for name, about in estimates
     ]
 
 
-# Comparison of two records, case by case: what became slower or faster, and whether that can be trusted.
-#
-# Cases whose machine code and launches are identical on both sides are a control (`control`): what they have in common
-# is the machine's shift, by which every case is divided, and by what they differ beyond their errors every error is
-# widened. A case of the control is the same unless it differs from the others; then its environment decides. Under
-# other software (driver, toolkit) it is slower or faster, as any case; under the same one its times are doubtful, since
-# its code cannot have changed them.
-
-_Cases = tuple[CaseResult, CaseResult]
-_Row = tuple[ComparedCase, _Cases]
 _SHOWN_ORDER: tuple[ComparedVerdict, ...] = ("slower", "faster", "inconclusive", "same", "not compared", UNMEASURED)
 
 
@@ -112,10 +103,9 @@ _SHOWN_ORDER: tuple[ComparedVerdict, ...] = ("slower", "faster", "inconclusive",
 class RecordComparison:
     """Every case of both records, the control, and `notes` about the two records.
 
-    `complete` is False where measuring them was cut short. `software` are the versions of driver and
-    toolkit that differ. `backend` and `device` measured both, at `commits` of the sources. `selection` has the role of
-    every case where two builds were measured, and `doubts` are why those that were not measured may take another time
-    all the same.
+    `complete` is False if the measurement was cut short. `software` names the versions of driver and toolkit that
+    differ. `backend` and `device` measured both records, at `commits` of the sources. `selection` has the role of every
+    case if two builds were measured, and `doubts` are reasons why the unmeasured cases may still take another time.
     """
 
     names: tuple[str, str]
@@ -132,19 +122,19 @@ class RecordComparison:
 
     @property
     def answered(self) -> bool:
-        """Whether any case could be judged at all, by its times or its machine code."""
-        return any(one.judgement or one.verdict == UNMEASURED for one in self.cases)
+        """Whether any case could be judged, by its times or its machine code."""
+        return any(case.judgement or case.verdict == UNMEASURED for case in self.cases)
 
     @property
     def exit_code(self) -> int:
-        """Exit code of a command: that of its findings, 2 where nothing or not everything could be judged."""
+        """Exit code of a command: that of its findings, else 2 if not everything could be judged."""
         return exit_code(comparison_findings(self)) or (0 if self.answered and self.complete else 2)
 
     def counts(self) -> Mapping[ComparedVerdict, int]:
-        """Return how many cases have each verdict, the verdicts in the order in which they matter."""
-        words = [one.verdict for one in self.cases]
-        counted = {word: words.count(word) for word in get_args(ComparedVerdict)}
-        return {word: count for word, count in counted.items() if count or self.selection or word != UNMEASURED}
+        """Return the number of cases by verdict, the most important verdict first."""
+        verdicts = [case.verdict for case in self.cases]
+        counts = {verdict: verdicts.count(verdict) for verdict in get_args(ComparedVerdict)}
+        return {verdict: count for verdict, count in counts.items() if count or self.selection or verdict != UNMEASURED}
 
     def _summary(self) -> str:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in self.counts().items() if count)
@@ -155,15 +145,15 @@ class RecordComparison:
         return f"<RecordComparison {self._summary()}>"
 
     def _repr_html_(self) -> str:
-        """Return how many cases have each verdict, the intervals of those that moved, and a table of them.
+        """Return the number of cases by verdict, with intervals and a table of the changed cases.
 
-        Where none moved, those that are inconclusive are shown, then the rest.
+        If no case changed, all cases are shown, inconclusive ones first.
         """
 
-        def place(case: ComparedCase) -> tuple[int, float]:
+        def rank(case: ComparedCase) -> tuple[int, float]:
             return _SHOWN_ORDER.index(case.verdict), -abs(case.judgement.estimate.log if case.judgement else 0.0)
 
-        cases = sorted(self.cases, key=place)
+        cases = sorted(self.cases, key=rank)
         shown = [case for case in cases if case.verdict in CHANGED] or cases
         rows = [
             [
@@ -201,82 +191,97 @@ def compare(
     boards: KnownBoards | None = None,
     earlier: Known | None = None,
 ) -> RecordComparison:
-    """Return B against A in `metric` (cold time, or wall time where the cases ran on a CPU only), paired by `key`.
+    """Return B against A in `metric` (cold time, or wall time if the cases ran only on a CPU), paired by `key`.
 
-    The cases `changed` are known to differ in their code, whatever the records know of it. `boards` are the factors of
-    cases whose sides two boards measured (see `across`), `earlier` the spreads that runs before B showed.
-    Raise a ResultsError where backend, device or protocol differ: such times cannot be compared.
+    The code of the cases `changed` is known to differ, even if the records show no difference. `boards` are the factors
+    of cases whose sides two boards measured (see `noise.Crossings`), `earlier` the spreads of runs before B.
+    Raise a ResultsError if backend, device or protocol differ: such times cannot be compared.
     """
     notes = require_comparable(a, b, names)
     if noise and (reason := noise.misfit(b)):
         noise, notes = None, [*notes, reason]
     sides = [{key(case): case for case in record.cases if not case.is_edge} for record in (a, b)]
-    notes += _alone(sides, names)
+    for name, cases, others in zip(names, sides, sides[::-1], strict=True):
+        if only := [case for case in cases if case not in others]:
+            few = ", ".join(only[:3]) + (" ..." if len(only) > 3 else "")
+            notes.append(f"only {name} has {len(only)} case{'s' if len(only) > 1 else ''}: {few}")
     shared = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
-    rows = [_row(name, pair, metric, names, records=(a, b)) for name, pair in shared.items()]
-    rows = [(replace(row, identical=row.identical and row.case not in changed), pair) for row, pair in rows]
-    pairs = {row.case: _pair(row, both, noise, earlier or {}) for row, both in rows if row.verdict != "not compared"}
-    rows = [
-        (replace(row, seconds=(own.a.typical, own.b.typical)) if (own := pairs.get(row.case)) else row, both)
-        for row, both in rows
-    ]
-    surrounded = Surroundings(a, b, software_changes(a, b))
-    found, control, on_boards = _judged(rows, pairs, rules, surrounded, boards)
-    notes += on_boards
-    notes += new_compilers(one.build_change for one in found)
+    rows: dict[str, ComparedCase] = {}
+    pairs: dict[str, Pair] = {}
+    for name, results in shared.items():
+        row = _unjudged(name, results, metric, names, (a, b))
+        row = replace(row, identical=row.identical and name not in changed)
+        if row.verdict != "not compared":
+            pairs[name] = pair = _pair(row, results, noise, earlier or {})
+            row = replace(row, seconds=(pair.a.typical, pair.b.typical))
+        rows[name] = row
+
+    software = software_changes(a, b)
+    identical = [name for name, row in rows.items() if row.identical and rules.control]
+    metrics = {name: row.metric for name, row in rows.items()}
+    control, widening, shifts, crossings = shifts_of(pairs, identical, crossed(shared, a, b), boards, metrics)
+    verdicts = judged(list(pairs.values()), rules, widening, [shifts[name] for name in pairs])
+    for name, judgement in zip(pairs, verdicts, strict=True):
+        row = _decided(rows[name], judgement, name in identical)
+        if name in identical:
+            unit = "another unit of the device" if is_other_unit(a, b, shared[name][1].kernel) else None
+            row = _of_identical(row, judgement, control, software, unit)
+        rows[name] = replace(row, reason=crossings.reason(name, judgement) or row.reason)
+    if control.used:
+        judgements = dict(zip(pairs, verdicts, strict=True))
+        control = with_changed(control, tuple(name for name in identical if judgements[name].verdict in CHANGED))
+    notes += [*crossings.notes(), *new_compilers(row.build_change for row in rows.values())]
     return RecordComparison(
         names,
-        tuple(found),
+        tuple(rows.values()),
         control,
         tuple(notes),
-        software=surrounded.software,
+        software=software,
         backend=b.backend,
         device=device_of(b),
         commits=(a.commit, b.commit),
     )
 
 
-def _alone(sides: Sequence[Mapping[str, CaseResult]], names: tuple[str, str]) -> Iterator[str]:
-    """Yield for each side which cases the other one does not have."""
-    for name, mine, theirs in zip(names, sides, sides[::-1], strict=True):
-        alone = [case for case in mine if case not in theirs]
-        if alone:
-            few = ", ".join(alone[:3]) + (" ..." if len(alone) > 3 else "")
-            yield f"only {name} has {len(alone)} case{'s' if len(alone) > 1 else ''}: {few}"
-
-
-def _row(
-    name: str, pair: _Cases, metric: str | None, names: tuple[str, str], *, records: tuple[RunRecord, RunRecord]
-) -> _Row:
-    metric = metric or clock_of(next((case for case in pair if case.measurements), pair[0]))
-    row = ComparedCase(name, metric, "inconclusive", codes=(pair[0].code, pair[1].code))
-    for case, side in zip(pair, names, strict=True):
+def _unjudged(
+    name: str,
+    results: tuple[CaseResult, CaseResult],
+    metric: str | None,
+    names: tuple[str, str],
+    records: tuple[RunRecord, RunRecord],
+) -> ComparedCase:
+    """Return the row of a case before its times are judged, `not compared` if they cannot be."""
+    metric = metric or clock_of(next((case for case in results if case.measurements), results[0]))
+    row = ComparedCase(name, metric, "inconclusive", codes=(results[0].code, results[1].code))
+    for case, side in zip(results, names, strict=True):
         reason = missing(case, metric, side)
         if reason:
-            broken = case is pair[1] and case.status not in ("ok", "skipped")
-            doubtful = case.status == "ok" and (found := case.measurement(metric)) is not None and found.distrusted
-            gravity: Gravity = "untrusted" if doubtful else "bad" if broken else "note"
-            return replace(row, verdict="not compared", reason=reason, gravity=gravity), pair
-    hosts = records[0].host_of(pair[0]), records[1].host_of(pair[1])
+            broken = case is results[1] and case.status not in ("ok", "skipped")
+            measured = case.measurement(metric) if case.status == "ok" else None
+            gravity: Gravity = "untrusted" if measured and measured.distrusted else "bad" if broken else "note"
+            return replace(row, verdict="not compared", reason=reason, gravity=gravity)
+    hosts = records[0].host_of(results[0]), records[1].host_of(results[1])
     if reason := other_host(metric, hosts, names):
-        return replace(row, verdict="not compared", reason=reason), pair
-    return replace(row, identical=_identical(metric, *pair)), pair
+        return replace(row, verdict="not compared", reason=reason)
+    return replace(row, identical=_identical(metric, *results))
 
 
 def missing(case: CaseResult, metric: str, side: str) -> str | None:
-    """Return why the case has no time on that side; None where it has one."""
+    """Return why the case has no valid time on that side, or None."""
     if case.status != "ok":
         return f"{case.status} in {side}: {case.reason or 'the record gives no reason'}"
-    found = case.measurement(metric)
-    if found is None or not found.samples:
-        return f"{side} has no {metric_words(metric)}" + (f": {found.reason}" if found and found.reason else "")
-    return None if found.valid else f"{side}'s {metric_words(metric)} is not to be trusted: {found.reason}"
+    measured = case.measurement(metric)
+    if measured is None or not measured.samples:
+        return f"{side} has no {metric_words(metric)}" + (
+            f": {measured.reason}" if measured and measured.reason else ""
+        )
+    return None if measured.valid else f"{side}'s {metric_words(metric)} is not to be trusted: {measured.reason}"
 
 
 def _identical(metric: str, a: CaseResult, b: CaseResult) -> bool:
     """Return whether both sides ran the same machine code in the same launches, and the device's clock read `metric`.
 
-    What one of the records does not know, as an older one its launches, is no difference.
+    A field that one of the records lacks, such as the launches of an older record, is no difference.
     """
     shared = [name for name in LAUNCHED if name in a.code and name in b.code]
     known = on_device(metric) and bool(a.code.get("sass")) and "sass" in shared
@@ -284,12 +289,12 @@ def _identical(metric: str, a: CaseResult, b: CaseResult) -> bool:
 
 
 def on_device(metric: str) -> bool:
-    """Return whether the device's own clock read it."""
+    """Return whether the device's clock read the metric."""
     return {**MEASURED, **ELSEWHERE}[metric].clock in ("events", "graph")
 
 
-def _pair(row: ComparedCase, both: _Cases, noise: Noise | None, earlier: Known) -> Pair:
-    a, b = (valid(case, row.metric) for case in both)
+def _pair(row: ComparedCase, results: tuple[CaseResult, CaseResult], noise: Noise | None, earlier: Known) -> Pair:
+    a, b = (valid(case, row.metric) for case in results)
     assert a and b, "only cases with times on both sides are judged"
     key = row.case, row.metric
     stored = (noise.spread(*key), noise.spread_in_cycles(*key)) if noise else (None, None)
@@ -297,38 +302,7 @@ def _pair(row: ComparedCase, both: _Cases, noise: Noise | None, earlier: Known) 
     return pair_of(a, b, *(larger(*known) for known in zip(stored, learned, strict=True)))
 
 
-def _judged(
-    rows: Sequence[_Row],
-    pairs: Mapping[str, Pair],
-    rules: VerdictRules,
-    surrounded: Surroundings,
-    known: KnownBoards | None,
-) -> tuple[list[ComparedCase], Control, list[str]]:
-    """Return every row with its verdict, the control that the rows of identical code make, and notes on boards."""
-    identical = [row.case for row, _ in rows if row.identical and rules.control]
-    metrics = {row.case: row.metric for row, _ in rows}
-    boards = crossed({row.case: pair for row, pair in rows}, surrounded.a, surrounded.b)
-    control, widening, shifts, crossings = shifts_of(pairs, identical, boards, (known, metrics))
-    final = dict(
-        zip(pairs, judged(list(pairs.values()), rules, widening, [shifts[case] for case in pairs]), strict=True)
-    )
-    changed = tuple(case for case in identical if final[case].verdict in CHANGED)
-    decided = [
-        _of_identical(row, final[row.case], control, surrounded, around=surrounded.of(pair[1].kernel))
-        if row.case in identical
-        else _decided(row, final.get(row.case))
-        for row, pair in rows
-    ]
-    withheld = [
-        replace(row, reason=crossings.reason(row.case, row.judgement) or row.reason) if row.judgement else row
-        for row in decided
-    ]
-    return withheld, with_changed(control, changed) if control.used else control, crossings.notes()
-
-
-def _decided(row: ComparedCase, judgement: Judgement | None, identical: bool = False) -> ComparedCase:
-    if judgement is None:
-        return row
+def _decided(row: ComparedCase, judgement: Judgement, identical: bool) -> ComparedCase:
     return replace(
         row,
         verdict=judgement.verdict,
@@ -339,124 +313,117 @@ def _decided(row: ComparedCase, judgement: Judgement | None, identical: bool = F
     )
 
 
-def _of_identical(
-    row: ComparedCase, judgement: Judgement, control: Control, surrounded: Surroundings, *, around: str | None
-) -> ComparedCase:
-    """Return a case of identical code: evidence about the machine where a large control shows no difference."""
-    found = _decided(row, judgement, identical=True)
-    word = judgement.verdict
-    if word in CHANGED and control.used and not surrounded.software:
-        where = around or "the machine changed, not the kernel"
-        return replace(found, verdict="inconclusive", gravity="note", reason=f"{STANDS_OUT} {word}: {where}")
-    if word in CHANGED:
-        return replace(found, reason=f"identical machine code: {around or 'the machine or its environment changed'}")
-    if control.used and not surrounded.software and word != "same":
-        return replace(found, verdict="same", reason=f"identical machine code; by its times alone {word}")
-    return found
-
-
 STANDS_OUT = "identical machine code, and by its times alone"
+
+
+def _of_identical(
+    row: ComparedCase, judgement: Judgement, control: Control, software: str | None, unit: str | None
+) -> ComparedCase:
+    """Return the row of a case of identical code: with a large control, a change is the machine's, not the kernel's."""
+    verdict, around = judgement.verdict, software or unit
+    if verdict in CHANGED and control.used and not software:
+        where = around or "the machine changed, not the kernel"
+        return replace(row, verdict="inconclusive", gravity="note", reason=f"{STANDS_OUT} {verdict}: {where}")
+    if verdict in CHANGED:
+        return replace(row, reason=f"identical machine code: {around or 'the machine or its environment changed'}")
+    if control.used and not software and verdict != "same":
+        return replace(row, verdict="same", reason=f"identical machine code; by its times alone {verdict}")
+    return row
 
 
 def undecided(
     comparison: RecordComparison, records: tuple[RunRecord, RunRecord], key: Callable[[CaseResult], str]
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Return the names, in either record, of the cases that more processes may decide."""
-    left = {one.case for one in comparison.cases if one.verdict == "inconclusive"}
-    first, second = (frozenset(case.name for case in record.cases if key(case) in left) for record in records)
-    return first, second
+    left = {row.case for row in comparison.cases if row.verdict == "inconclusive"}
+    names_a, names_b = (frozenset(case.name for case in record.cases if key(case) in left) for record in records)
+    return names_a, names_b
 
 
 def comparison_findings(comparison: RecordComparison) -> list[Finding]:
     """Return the findings of the comparison, the gravest first.
 
     Broken and slower cases, a failed control, faster cases; then cases of identical code that differ from the control,
-    and what the machine did to all of them.
+    and the machine's shift.
     """
-    changed = [(one, one.judgement) for one in comparison.cases if one.verdict in CHANGED]
-    found = [_finding(one, judgement, comparison.names) for one, judgement in changed if judgement]
-    found += [
-        Finding(one.gravity, "not compared", one.case, one.reason or "", one.metric)
-        for one in comparison.cases
-        if one.verdict == "not compared"
+    rows = comparison.cases
+    findings = [
+        _finding(row, row.judgement, comparison.names) for row in rows if row.verdict in CHANGED and row.judgement
     ]
-    outside = [one for one in comparison.cases if one.identical and (one.reason or "").startswith(STANDS_OUT)]
-    found += [Finding("note", "control", one.case, one.reason or "", one.metric) for one in outside]
-    found += control_findings(comparison.control, comparison.software)
-    found += [Finding("untrusted", "selection", None, doubt) for doubt in comparison.doubts]
-    found += [Finding("note", "records", None, note) for note in comparison.notes]
-    return sorted(found, key=lambda one: GRAVITY.index(one.gravity))
+    findings += [
+        Finding(row.gravity, "not compared", row.case, row.reason or "", row.metric)
+        for row in rows
+        if row.verdict == "not compared"
+    ]
+    outside = [row for row in rows if row.identical and (row.reason or "").startswith(STANDS_OUT)]
+    findings += [Finding("note", "control", row.case, row.reason or "", row.metric) for row in outside]
+    findings += control_findings(comparison.control, comparison.software)
+    findings += [Finding("untrusted", "selection", None, doubt) for doubt in comparison.doubts]
+    findings += [Finding("note", "records", None, note) for note in comparison.notes]
+    return sorted(findings, key=lambda finding: GRAVITY.index(finding.gravity))
 
 
-def _finding(one: ComparedCase, judgement: Judgement, names: tuple[str, str]) -> Finding:
+def _finding(row: ComparedCase, judgement: Judgement, names: tuple[str, str]) -> Finding:
     low, high = judgement.estimate.interval()
-    was, now = (value_text(one.metric, seconds) for seconds in one.seconds)
+    was, now = (value_text(row.metric, seconds) for seconds in row.seconds)
     ratio = judgement.estimate.ratio
     message = (
-        f"{metric_words(one.metric)} {now} in {names[1]}, {was} in {names[0]}: {ratio:.3f}x ({low:.3f} to {high:.3f}), "
+        f"{metric_words(row.metric)} {now} in {names[1]}, {was} in {names[0]}: {ratio:.3f}x ({low:.3f} to {high:.3f}), "
         f"noise floor {share_text(judgement.floor)}"
     )
-    known = (one.machine_words, one.reason, one.build_change and one.build_change.words)
-    message += "".join(f"; {words}" for words in known if words)
-    return Finding(one.gravity, one.verdict, one.case, message, one.metric, ratio)
+    reasons = (row.machine_words, row.reason, row.build_change and row.build_change.words)
+    message += "".join(f"; {reason}" for reason in reasons if reason)
+    return Finding(row.gravity, row.verdict, row.case, message, row.metric, ratio)
 
 
-# A comparison with the cases that were not measured: those of the same machine code, and those that do not build.
+# Cases that were not measured: those of the same machine code, and those that do not build.
 
-Records = tuple[RunRecord, RunRecord]
 _USUAL = "cold_time"
 
 
-def with_selection(comparison: RecordComparison, selection: Selection, records: Records) -> RecordComparison:
-    """Return the comparison of what was measured, with all other cases and with the doubts about them."""
-    judged = {one.case for one in comparison.cases}
-    rows = _Rows(comparison.names, comparison.cases[0].metric if comparison.cases else _USUAL)
-    rest = [row for one in selection.cases if one.case not in judged for row in rows.of(one)]
-    cases = (*comparison.cases, *rest)
-    unmeasured = sum(one.verdict == UNMEASURED for one in cases)
+def with_selection(
+    comparison: RecordComparison, selection: Selection, records: tuple[RunRecord, RunRecord]
+) -> RecordComparison:
+    """Return the comparison of the measured cases, with all other cases and with the doubts about them."""
+    measured = {row.case for row in comparison.cases}
+    metric = comparison.cases[0].metric if comparison.cases else _USUAL
+    rest = [case for case in selection.cases if case.case not in measured]
+    cases = (*comparison.cases, *_unmeasured_rows(rest, comparison.names, metric))
+    count = sum(row.verdict == UNMEASURED for row in cases)
     doubts = tuple(
-        f"{doubt}: {count_text(unmeasured, 'case')} without a measurement may "
-        "take another time, too; --all-cases measures all"
-        for doubt in (_doubts(comparison, records) if unmeasured else ())
+        f"{doubt}: {count_text(count, 'case')} without a measurement may take another time, too; "
+        "--all-cases measures all"
+        for doubt in (_doubts(comparison, records) if count else ())
     )
     return replace(comparison, cases=cases, selection=selection, doubts=doubts)
 
 
 def unmeasured(names: tuple[str, str], selection: Selection, notes: tuple[str, ...]) -> RecordComparison:
-    """Return the comparison of two builds of which no case was measured, because none has changed."""
-    rows = [row for one in selection.cases for row in _Rows(names, _USUAL).of(one)]
+    """Return the comparison of two builds without a measured case, because no case has changed."""
+    rows = _unmeasured_rows(selection.cases, names, _USUAL)
     return RecordComparison(names, tuple(rows), Control(), notes, selection=selection)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Makes the rows of cases without times: the names of the sides, and the metric of the other rows."""
-
-    names: tuple[str, str]
-    metric: str
-
-    def of(self, one: SelectedCase) -> Iterator[ComparedCase]:
-        """Yield the row of a case; none of one that was to be measured and has no result."""
-        if one.role == "does not build":
-            reason = f"{self.names[one.broken == 'b']} does not build: {one.problem}"
-            gravity = "bad" if one.broken == "b" else "note"
-            yield ComparedCase(one.case, self.metric, "not compared", reason, gravity=gravity)
-        elif one.role in ("same machine code", "control"):
-            yield ComparedCase(one.case, self.metric, UNMEASURED)
+def _unmeasured_rows(cases: Iterable[SelectedCase], names: tuple[str, str], metric: str) -> Iterator[ComparedCase]:
+    """Yield the rows of cases without times; a case that was to be measured and has no result has no row."""
+    for case in cases:
+        if case.role == "does not build":
+            reason = f"{names[case.broken == 'b']} does not build: {case.problem}"
+            gravity = "bad" if case.broken == "b" else "note"
+            yield ComparedCase(case.case, metric, "not compared", reason, gravity=gravity)
+        elif case.role in ("same machine code", "control"):
+            yield ComparedCase(case.case, metric, UNMEASURED)
 
 
-def _doubts(comparison: RecordComparison, records: Records) -> list[str]:
+def _doubts(comparison: RecordComparison, records: tuple[RunRecord, RunRecord]) -> list[str]:
     around = [changes for changes in [software_changes(*records)] if changes]
     kernels = {case.kernel for case in records[1].cases}
     if any(is_other_unit(*records, kernel) for kernel in kernels):
         around.append("another unit of the device")
-    return shortcut_doubts(clock_shift(_control(comparison, records)), around)
-
-
-def _control(comparison: RecordComparison, records: Records) -> Iterator[tuple[Measurement, Measurement]]:
-    """Yield the measurements of the cases of identical machine code."""
-    for one in comparison.cases:
-        sides = [record.case(one.case) for record in records] if one.identical else []
-        pair = [found for case in sides if case and (found := valid(case, one.metric))]
-        if len(pair) == 2:
-            yield pair[0], pair[1]
+    control = [
+        [valid(case, row.metric) for record in records if (case := record.case(row.case))]
+        for row in comparison.cases
+        if row.identical
+    ]
+    pairs = [(pair[0], pair[1]) for pair in control if len(pair) == 2 and pair[0] and pair[1]]
+    return shortcut_doubts(clock_shift(pairs), around)

@@ -1,13 +1,13 @@
-"""Earlier runs of a case: what its processes differ by within a run, and what its runs differ by.
+"""Earlier runs of a case: the spread of processes within a run, and the scatter between runs.
 
-Three processes of one run know their own spread badly, and what two runs differ by not at all. Five earlier runs of the
-same code know both, by an analysis of variance with the run as a random effect (H. Scheffe, The Analysis of Variance,
-1959, chapter 7). The cases of a suite know it together:
+Three processes of one run estimate their spread badly, and the scatter between runs not at all. Five earlier runs of
+the same code estimate both, by an analysis of variance with the run as a random effect (H. Scheffe, The Analysis of
+Variance, 1959, chapter 7). The cases of a suite are combined:
 
-- The variance within runs is drawn to what is usual in the suite, as far as cases agree in it: the moderated variance
-  of G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3. A case that is noisier than that keeps its own.
-- Each run of each case is held against the case's other runs. What they differ by beyond their errors is the scatter
-  between runs, which no number of processes reduces. A case whose runs differ by more keeps its own.
+- The variance within runs is drawn to the usual variance in the suite, as far as cases agree in it: the moderated
+  variance of G. Smyth, Stat. Appl. Genet. Mol. Biol. 3 (2004) 3. A noisier case keeps its variance.
+- Each run of each case is compared with the case's other runs. Their differences beyond their errors are the scatter
+  between runs, which no number of processes reduces. A case whose runs differ by more keeps its scatter.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,17 +24,16 @@ from prism_bench.record.measurement import Measurement, merged
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.metric import is_host_time
 
-ENOUGH, _ALIKE = 5, 3  # earlier runs from which on they are used, and how many more there are than groups of one code
-_ODD = 2.0  # times the usual variance: a case beyond it is noisier than the others, and its own processes alone count
+ENOUGH, _ALIKE = 5, 3  # the fewest earlier runs that are used, and how many more than groups of one code there must be
+_ODD = 2.0  # times the usual variance: a noisier case is judged only by its own processes
 _ODD_RUNS = 6.0  # an F of 4 and 10 degrees of freedom that one case in a hundred exceeds
 _OUTER = 0.997  # of the runs in the history shall be within their intervals
 _LEAST = 1e-12  # variance of a log: 1e-6 relative, finer than any clock
-
 _STEP = 0.001  # p-value of a step between runs of one code; a rarer step only makes a case less sure
 
 Runs = Sequence[Sequence[Medians]]  # of one case, in groups of one code, the newest group first
-Key = tuple[str, str]  # case and metric
-Known = Mapping[Key, tuple[Spread, Spread | None]]  # in time, and in cycles where every run carries the SM clock
+# By case and metric: the spread in time, and in cycles if every run carries the SM clock.
+Known = Mapping[tuple[str, str], tuple[Spread, Spread | None]]
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class _Layout:
 
     @property
     def alike(self) -> int:
-        """The degrees of freedom between runs: a group of one run shows nothing."""
+        """The degrees of freedom between runs; a group of one run adds none."""
         return len(self.runs) - len(self.groups)
 
     @property
@@ -67,13 +66,13 @@ class _Layout:
 
     @cached_property
     def within(self) -> float:
-        """The variance of a process about its run; never below a share of what its own samples explain."""
+        """The variance of a process about its run, at least a share of the variance that its samples explain."""
         squares = fsum(run.total * (len(run.logs) - 1) for run in self.runs if len(run.logs) > 1)
         return max(squares / max(self.freedom, 1), SAMPLED * self.sampled)
 
     @cached_property
     def squares(self) -> float:
-        """The mean square of the runs: the variance of a process as far as runs of one code show it."""
+        """The mean square of the runs: the variance of a process between runs of one code."""
         total = 0.0
         for group in self.groups:
             centre = _centre(group)
@@ -82,9 +81,9 @@ class _Layout:
 
     @property
     def between(self) -> float:
-        """The variance between runs beyond that of their processes, negative where chance made the runs agree."""
-        counts = [[len(run.logs) for run in group] for group in self.groups]
-        typical = fsum(sum(own) - fsum(count**2 for count in own) / sum(own) for own in counts) / self.alike
+        """The variance between runs beyond that of their processes, negative if the runs agree by chance."""
+        groups = [[len(run.logs) for run in group] for group in self.groups]
+        typical = fsum(sum(runs) - fsum(count**2 for count in runs) / sum(runs) for runs in groups) / self.alike
         return (self.squares - self.within) / typical
 
 
@@ -93,32 +92,33 @@ def _centre(group: Sequence[Medians]) -> float:
 
 
 def spreads(cases: Sequence[Runs]) -> list[Spread | None]:
-    """Return the spread that the earlier runs of each case show, None where they are too few.
+    """Return the spread that the earlier runs of each case show, None if they are too few.
 
-    The first group of each case is side A of a comparison. Runs of a single process show what processes and what runs
-    differ by only together.
+    The first group of each case is side A of a comparison. Runs of a single process show the variances of processes and
+    of runs only together.
     """
-    layouts = [_Layout(groups) if _enough(groups) else None for groups in cases]
+    counts = [sum(map(len, groups)) for groups in cases]
+    layouts = [
+        _Layout(groups) if count >= ENOUGH and count - len(groups) >= _ALIKE else None
+        for groups, count in zip(cases, counts, strict=True)
+    ]
     several = [layout for layout in layouts if layout and layout.freedom]
-    prior = usual([(one.within, one.freedom) for one in several]) if len(several) >= WITNESSES else Spread(0.0, 0)
-    within = {id(one): _moderated(one, prior) for one in several}
-    scatter = _scatter([(one, within[id(one)]) for one in several])
-    return [_spread(one, within.get(id(one)), scatter) if one else None for one in layouts]
-
-
-def _enough(groups: Runs) -> bool:
-    count = sum(map(len, groups))
-    return count >= ENOUGH and count - len(groups) >= _ALIKE
+    prior = Spread(0.0, 0)
+    if len(several) >= WITNESSES:
+        prior = usual([(layout.within, layout.freedom) for layout in several])
+    within = {id(layout): _moderated(layout, prior) for layout in several}
+    scatter = _scatter([(layout, within[id(layout)]) for layout in several])
+    return [_spread(layout, within.get(id(layout)), scatter) if layout else None for layout in layouts]
 
 
 def _moderated(layout: _Layout, prior: Spread) -> Spread:
-    """Return the spread within runs, drawn to what is usual in the suite unless the case is noisier than that."""
-    own = Spread(layout.within, layout.freedom, layout.sampled, earlier=len(layout.groups[0]))
-    if not prior.freedom or own.variance > _ODD * prior.variance:
-        return own
-    freedom = own.freedom + prior.freedom
-    variance = (own.freedom * own.variance + prior.freedom * prior.variance) / freedom
-    return replace(own, variance=variance, freedom=freedom)
+    """Return the spread within runs, drawn to the usual spread of the suite unless the case is noisier."""
+    spread = Spread(layout.within, layout.freedom, layout.sampled, earlier=len(layout.groups[0]))
+    if not prior.freedom or spread.variance > _ODD * prior.variance:
+        return spread
+    freedom = spread.freedom + prior.freedom
+    variance = (spread.freedom * spread.variance + prior.freedom * prior.variance) / freedom
+    return replace(spread, variance=variance, freedom=freedom)
 
 
 def _spread(layout: _Layout, within: Spread | None, scatter: float) -> Spread:
@@ -127,16 +127,16 @@ def _spread(layout: _Layout, within: Spread | None, scatter: float) -> Spread:
         return Spread(variance, layout.alike, layout.sampled, earlier=len(layout.groups[0]))
     if layout.squares <= _ODD_RUNS * within.variance or layout.between < scatter**2:
         return replace(within, runs=scatter**2)
-    # The degrees of freedom of both parts together, by F. Satterthwaite, Biometrics Bulletin 2 (1946) 110.
+    # Degrees of freedom of both parts together: F. Satterthwaite, Biometrics Bulletin 2 (1946) 110.
     parts = 2 * within.variance / layout.processes, layout.between * (1 + 1 / within.earlier)
     freedom = sum(parts) ** 2 / (parts[0] ** 2 / within.freedom + parts[1] ** 2 / layout.alike)
     return replace(within, freedom=freedom, runs=layout.between)
 
 
 def _scatter(cases: Sequence[tuple[_Layout, Spread]]) -> float:
-    """Return the least standard deviation between runs with which OUTER of all runs are near the others of their group.
+    """Return the least standard deviation between runs with which 99.7 % of all runs are near their group.
 
-    Each run is held against the group's other runs, as the newest run will be.
+    Each run is compared with the group's other runs, as the newest run will be.
     """
     beyond: list[float] = []
     for layout, within in cases:
@@ -152,17 +152,17 @@ def _scatter(cases: Sequence[tuple[_Layout, Spread]]) -> float:
 
 
 def usual(cases: Sequence[tuple[float, float]]) -> Spread:
-    """Return the variance that is usual in a suite, and the degrees of freedom it is worth next to a case's own.
+    """Return the usual variance in a suite, with the degrees of freedom that it has next to a case's variance.
 
-    `cases` are variances with their degrees of freedom. Smyth's moments: the logs of variances that are one scatter by
-    their degrees of freedom alone; the more they scatter, the less the usual one holds for a case.
+    `cases` are variances with their degrees of freedom. Smyth's moments: the logs of equal variances scatter only by
+    their degrees of freedom; the more they scatter, the less the usual variance holds for a case.
     """
     logs = [log(max(variance, _LEAST)) - _digamma(freedom / 2) + log(freedom / 2) for variance, freedom in cases]
     centre = fsum(logs) / len(logs)
-    scatter = fsum((one - centre) ** 2 for one in logs) / (len(logs) - 1)
+    scatter = fsum((value - centre) ** 2 for value in logs) / (len(logs) - 1)
     left = scatter - fsum(_trigamma(freedom / 2) for _, freedom in cases) / len(cases)
     most = 2 * median(freedom for _, freedom in cases)
-    freedom = next((one for one in range(int(most), 0, -1) if _trigamma(one / 2) >= left), 0)
+    freedom = next((count for count in range(int(most), 0, -1) if _trigamma(count / 2) >= left), 0)
     if not freedom:
         return Spread(0.0, 0)
     return Spread(exp(centre + _digamma(freedom / 2) - log(freedom / 2)), freedom)
@@ -177,7 +177,7 @@ def _digamma(value: float) -> float:
 
 
 def _trigamma(value: float) -> float:
-    """Return the derivative of the digamma function, likewise."""
+    """Return the derivative of the digamma function, by its recurrence and asymptotic series."""
     shift = 0.0
     while value < 6:
         shift, value = shift + 1 / value**2, value + 1
@@ -186,14 +186,14 @@ def _trigamma(value: float) -> float:
 
 @dataclass(frozen=True)
 class EarlierRuns:
-    """The `newest` earlier record with the processes of all runs of its code, and the spreads that are `known`."""
+    """The `newest` earlier record with the processes of all runs of its code, and the `known` spreads."""
 
     newest: RunRecord
     known: Known
 
     @property
     def known_apart(self) -> Known:
-        """The spreads for another side A, of one run, whose processes did not teach them."""
+        """The spreads for another side A of one run, from whose processes they were not learned."""
         return {
             key: (replace(time, earlier=0), replace(in_cycles, earlier=0) if in_cycles else None)
             for key, (time, in_cycles) in self.known.items()
@@ -201,43 +201,53 @@ class EarlierRuns:
 
 
 def earlier_runs(records: Sequence[RunRecord]) -> EarlierRuns:
-    """Return what earlier records, of which the newest comes first, show of its cases; they must be comparable.
+    """Return the spreads of comparable earlier records, the newest first.
 
-    Runs of a case are of one group where machine code and launches, board, driver and toolkit are the same and no step
-    is between them. A run of which that is not known is alone in a group.
+    Runs of a case are of one group if machine code and launches, board, driver and toolkit are the same and no step is
+    between them. A run for which this is not known forms a group.
     """
     tables = [{case.name: case for case in record.cases if case.status == "ok"} for record in records]
-    groups = {
-        (name, clock_of(case)): _groups(records, tables, name, clock_of(case))
-        for name, case in tables[0].items()
-        if not case.is_edge
-    }
-    groups = {key: own for key, own in groups.items() if sum(map(len, own)) >= ENOUGH}
-    times = spreads([[[medians(one.processes) for one in group] for group in own] for own in groups.values()])
-    clocked = [[[cycles(one) for one in group] for group in own] for own in groups.values()]
-    in_cycles = spreads([_whole(own) for own in clocked])
+    groups: dict[tuple[str, str], list[list[Measurement]]] = {}
+    for name, case in tables[0].items():
+        key = name, clock_of(case)
+        runs = [] if case.is_edge else _groups(records, tables, *key)
+        if sum(map(len, runs)) >= ENOUGH:
+            groups[key] = runs
+    times = spreads([[[medians(run.processes) for run in group] for group in runs] for runs in groups.values()])
+    in_cycles = spreads([_in_cycles(runs) for runs in groups.values()])
     known = {key: (time, cycle) for key, time, cycle in zip(groups, times, in_cycles, strict=True) if time}
-    alike = {key: merged(groups[key][0]) for key in known}
-    cases = tuple(_with(case, alike.get((case.name, clock_of(case)))) for case in records[0].cases)
-    return EarlierRuns(replace(records[0], cases=cases), known)
+    cases = list(records[0].cases)
+    for position, case in enumerate(cases):
+        key = case.name, clock_of(case)
+        if key in known:
+            whole = merged(groups[key][0])
+            others = [run for run in case.measurements if (run.metric, run.subject) != (whole.metric, whole.subject)]
+            cases[position] = replace(case, measurements=(whole, *others))
+    return EarlierRuns(replace(records[0], cases=tuple(cases)), known)
+
+
+def _in_cycles(groups: Sequence[Sequence[Measurement]]) -> list[list[Medians]]:
+    """Return the medians in cycles, empty unless all runs have them."""
+    known = [[run for measurement in group if (run := cycles(measurement))] for group in groups]
+    return known if sum(map(len, known)) == sum(map(len, groups)) else []
 
 
 def _groups(
     records: Sequence[RunRecord], tables: Sequence[Mapping[str, CaseResult]], name: str, metric: str
 ) -> list[list[Measurement]]:
-    """Return the case's measurements in groups, the newest first; none where the newest record has no valid one."""
+    """Return the case's measurements in groups, the newest first; empty if the newest record has no valid one."""
     groups: dict[object, list[Measurement]] = {}
-    for place, (record, table) in enumerate(zip(records, tables, strict=True)):
+    for position, (record, table) in enumerate(zip(records, tables, strict=True)):
         measured = valid(table[name], metric) if name in table else None
         if measured and measured.samples:
-            groups.setdefault(_state(record, table[name], metric) or place, []).append(measured)
-        elif not place:
+            groups.setdefault(_state(record, table[name], metric) or position, []).append(measured)
+        elif not position:
             return []
     return [part for group in groups.values() for part in _without_step(group)]
 
 
 def _state(record: RunRecord, case: CaseResult, metric: str) -> tuple[object, ...] | None:
-    """Return what the case's time depends on; None where it is not known to be the same in another run."""
+    """Return the state that the case's time depends on; None if it cannot be recognized in another run."""
     board, code = record.host_of(case) if is_host_time(metric) else record.board_of(case), case.code
     if code.get("sass"):
         world = {name: version for name, version in record.software.items() if name.startswith(SOFTWARE)}
@@ -249,29 +259,16 @@ def _state(record: RunRecord, case: CaseResult, metric: str) -> tuple[object, ..
 
 
 def _without_step(group: list[Measurement]) -> list[list[Measurement]]:
-    """Return the runs, the newest first, in two parts where a step is between them: each part apart from the other one.
+    """Return the runs, the newest first, in two disjoint parts if a step is between them.
 
-    A step is larger than what runs differ by within the parts explains, by Student's t. A single run apart is no step.
+    A step is larger than the scatter of runs within the parts explains, by Student's t. A single run apart is no step.
     """
-    centres = [medians(one.processes).centre for one in group]
-    for place in range(2, len(centres) - 1):
-        parts = centres[:place], centres[place:]
+    centres = [medians(run.processes).centre for run in group]
+    for split in range(2, len(centres) - 1):
+        parts = centres[:split], centres[split:]
         left = fsum((log - fmean(part)) ** 2 for part in parts for log in part) / (len(centres) - 2)
         error = (left * (1 / len(parts[0]) + 1 / len(parts[1]))) ** 0.5
         apart = min(parts[0]) > max(parts[1]) or max(parts[0]) < min(parts[1])
         if apart and abs(fmean(parts[0]) - fmean(parts[1])) > quantile(1 - _STEP / 2, len(centres) - 2) * error:
-            return [group[:place], group[place:]]
+            return [group[:split], group[split:]]
     return [group]
-
-
-def _whole(groups: Sequence[Sequence[Medians | None]]) -> list[list[Medians]]:
-    """Return the groups where all of their runs are known; else none."""
-    known = [[run for run in group if run] for group in groups]
-    return known if sum(map(len, known)) == sum(map(len, groups)) else []
-
-
-def _with(case: CaseResult, measured: Measurement | None) -> CaseResult:
-    if measured is None:
-        return case
-    others = (one for one in case.measurements if (one.metric, one.subject) != (measured.metric, measured.subject))
-    return replace(case, measurements=(measured, *others))

@@ -7,8 +7,7 @@ from typing import Any, TypedDict
 from prism_bench.analysis.bounds.why import Why
 from prism_bench.analysis.compare.comparison import RecordComparison
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.analysis.gate.checks import AGAINST_LAST_NAME as LAST
-from prism_bench.analysis.gate.checks import WELL, GateCheck, command
+from prism_bench.analysis.gate.checks import LAST_PART, WELL, GateCheck, command
 from prism_bench.analysis.peers import BEST, HeadlineRow, peers
 from prism_bench.analysis.trend.causes import Shift
 from prism_bench.measure.plausibility import Limits
@@ -267,7 +266,7 @@ def better(context: SiteContext) -> list[AttentionRow]:
     """
     steps = [one for one in context.shifts if not one.first.worse and min(s.age for s in one.steps) <= _RECENT]
     found = [_improved(context, "step", one.cases, one.first.key.metric, (one.ratio, one.message)) for one in steps]
-    checks = [check for part in context.gate.parts if part.name == LAST for check in part.checks]
+    checks = [check for part in context.gate.parts if part.name == LAST_PART for check in part.checks]
     spoiled = {check.against for check in checks if check.gravity == "untrusted" and not check.case}
     faster = [check for check in checks if check.answer == "faster" and check.against not in spoiled]
     return found + [_row(context, check) for check in sorted(faster, key=lambda check: check.order)]

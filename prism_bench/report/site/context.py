@@ -15,8 +15,8 @@ from prism_bench.analysis.compare.comparison import RecordComparison, compare
 from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.gate.budgets import Baseline
-from prism_bench.analysis.gate.checks import AGAINST_LAST_NAME as LAST
 from prism_bench.analysis.gate.checks import (
+    LAST_PART,
     Earlier,
     Gate,
     GatePart,
@@ -514,7 +514,7 @@ class SiteContext:
     def comparisons(self) -> list[tuple[Facts, RecordComparison | str]]:
         """Compare the newest run with earlier ones, or return why they do not compare."""
         known = self.noise, self.reading.promises.baseline, _boards(self.reading, self.history)
-        checks = (check for part in self.gate.parts if part.name == LAST for check in part.checks)
+        checks = (check for part in self.gate.parts if part.name == LAST_PART for check in part.checks)
         named = dict.fromkeys(check.against for check in checks if check.grave and check.against)
         return list(against(self.record, self.earlier, self.places.runs, named, known))
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from rich.live import Live
 from rich.table import Table
 
-from prism_bench.analysis.gate.checks import AGAINST_LAST_NAME as LAST
-from prism_bench.analysis.gate.checks import Gate
+from prism_bench.analysis.gate.checks import LAST_PART, Gate
 from prism_bench.catalogue import Catalogue
 from prism_bench.cli import options
 from prism_bench.cli.measuring import line_seconds
@@ -119,7 +118,7 @@ def _undecided(record: Path, plan: NightlyPlan, catalogue: Catalogue) -> set[str
         gate = judged(record, catalogue, plan.runs, plan.noise)
     except PrismBenchError:
         return set()  # the check reports why
-    last = [check for part in gate.parts if part.name == LAST for check in part.checks]
+    last = [check for part in gate.parts if part.name == LAST_PART for check in part.checks]
     return {check.case for check in last if check.case and check.answer == "inconclusive"}
 
 
