@@ -1,4 +1,4 @@
-"""Which commit made a case slower: a posterior over the places where its time may have changed.
+"""Bisection of a change in time: the posterior over the commits that may have made a case slower.
 
 History is a row of nodes, commits whose machine code, launch and inputs are equal. Each measurement is the log ratio of
 a node's time over that of node 0, with its variance. The hypotheses are: no change, one change before node i, and two
@@ -19,13 +19,13 @@ Floats = NDArray[np.float64]
 
 _NO_CHANGE, _ONE_CHANGE = 0.5, 0.48  # prior probabilities; two changes have the rest
 _SIZE = 0.10  # standard deviation of the prior of a change's log ratio
-NAMED = 0.97  # the probability from which on a place is named
-_LEFT = 0.1  # the expected number of further changes up to which a search ends
+NAMED = 0.97  # the least probability with which a place is named
+_LEFT = 0.1  # the largest expected number of further changes with which a search ends
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One measurement of `node`: its log time over that of node 0, and the `variance` of that."""
+    """One measurement of `node`: its log time over that of node 0, with its `variance`."""
 
     node: int
     log: float
@@ -34,32 +34,32 @@ class Observation:
 
 @dataclass(frozen=True)
 class Posterior:
-    """What is known of a history of `nodes` nodes after some measurements.
+    """Probabilities of the hypotheses after some measurements.
 
-    `none` is the probability that nothing changed; `at[i]` that time changed before node i, in hypotheses of one or two
-    changes, so that the sum of `at` may exceed 1; `one[i]` the same for a single change. Before nodes that cannot be
-    measured it is 0: what may have changed there belongs to the next node. `spread[k]` is the variance of the expected
-    log ratio of node k over the hypotheses.
+    `none` is that of no change, `single[i]` of a single change before node i, `double[i, j]` of two changes before
+    nodes i and j, and `at[i]` of any change before node i, so that the sum of `at` may exceed 1. They are 0 for nodes
+    that cannot be measured: a change there belongs to the next node. `spread[k]` is the variance of the expected log
+    ratio of node k over the hypotheses.
     """
 
     none: float
-    one: Floats
-    two: Floats = field(repr=False)
+    single: Floats
+    double: Floats = field(repr=False)
     spread: Floats = field(repr=False)
 
     @cached_property
     def at(self) -> Floats:
         """The probability of a change before each node."""
-        return self.one + self.two.sum(axis=0) + self.two.sum(axis=1)
+        return self.single + self.double.sum(axis=0) + self.double.sum(axis=1)
 
     @property
     def culprits(self) -> tuple[int, ...]:
-        """The nodes that are named: a change before each has at least the probability `NAMED`."""
+        """The named nodes: a change before each has at least the probability `NAMED`."""
         return tuple(int(node) for node in np.flatnonzero(self.at >= NAMED))
 
     @property
     def decided(self) -> bool:
-        """Whether nothing changed, or the places of the changes are named and hardly any other is left."""
+        """Whether nothing changed, or the places of the changes are named and other changes are improbable."""
         named = list(self.culprits)
         rest = float(self.at.sum() - self.at[named].sum())
         return self.none >= NAMED or (bool(named) and rest <= _LEFT)
@@ -95,28 +95,28 @@ def posterior(nodes: int, observations: list[Observation], skip: Collection[int]
     top = max(none, logs[0].max(), logs[1].max())
     raw = np.exp(none - top), np.exp(logs[0] - top), np.exp(logs[1] - top)
     total = raw[0] + raw[1].sum() + raw[2].sum()
-    one, two = raw[1] / total, raw[2] / total
-    spread = _spread(one, two, single, double)
-    return Posterior(float(raw[0] / total), *_together(one, two, skip), spread)
+    chances = raw[1] / total, raw[2] / total
+    spread = _spread(*chances, single, double)
+    return Posterior(float(raw[0] / total), *_merged(*chances, skip), spread)
 
 
-def _together(one: Floats, two: Floats, skip: Collection[int]) -> tuple[Floats, Floats]:
-    """Return the probabilities with those of the nodes `skip` added to the next node; two changes in there are one."""
+def _merged(single: Floats, double: Floats, skip: Collection[int]) -> tuple[Floats, Floats]:
+    """Return the probabilities with those of the nodes `skip` added to the next node; two changes there become one."""
     if not skip:
-        return one, two
-    place = np.arange(one.size)
+        return single, double
+    place = np.arange(single.size)
     for node in sorted(skip, reverse=True):
         place[node] = place[node + 1]
-    single, double = np.zeros_like(one), np.zeros_like(two)
-    np.add.at(single, place, one)
-    np.add.at(double, (place[:, None], place[None, :]), two)
-    single += np.diag(double)
-    np.fill_diagonal(double, 0.0)
-    return single, double
+    merged_single, merged_double = np.zeros_like(single), np.zeros_like(double)
+    np.add.at(merged_single, place, single)
+    np.add.at(merged_double, (place[:, None], place[None, :]), double)
+    merged_single += np.diag(merged_double)
+    np.fill_diagonal(merged_double, 0.0)
+    return merged_single, merged_double
 
 
 def _one_change(weight: Floats, moment: Floats) -> _Fits:
-    """Return the fits of one change before each node, from the weight w and moment m of the nodes from there on.
+    """Return the fits of one change before each node, from the weight w and moment m of that and the later nodes.
 
     With the prior precision p = 1/SIZE^2 the evidence is log sqrt(p / (p + w)) + m^2 / 2 (p + w), the size m / (p + w).
     """
@@ -129,7 +129,7 @@ def _one_change(weight: Floats, moment: Floats) -> _Fits:
 def _two_changes(weight: Floats, moment: Floats) -> _Fits:
     """Return the fits of changes before nodes i < j as [i, j]; the evidence is -inf elsewhere.
 
-    As for one, with the precision matrix [[p + w_i, w_j], [w_j, p + w_j]] and the moments (m_i, m_j).
+    As for one change, with the precision matrix [[p + w_i, w_j], [w_j, p + w_j]] and the moments (m_i, m_j).
     """
     prior = 1 / _SIZE**2
     first, second = (prior + weight)[:, None], (prior + weight)[None, :]
@@ -143,24 +143,24 @@ def _two_changes(weight: Floats, moment: Floats) -> _Fits:
     return _Fits(np.where(ordered, evidence, -np.inf), *(np.where(ordered, size, 0.0) for size in sizes))
 
 
-def _spread(one: Floats, two: Floats, single: _Fits, double: _Fits) -> Floats:
-    """Return for each node the variance over the hypotheses of the log ratio that they expect of it."""
-    whole = double.first + double.second
-    mean = np.cumsum(one * single.first)
-    mean += np.cumsum((two * double.first).sum(axis=1)) + np.cumsum((two * double.second).sum(axis=0))
-    square = np.cumsum(one * single.first**2)
-    begun, ended = two * double.first**2, two * (whole**2 - double.first**2)
+def _spread(single: Floats, double: Floats, fits: _Fits, double_fits: _Fits) -> Floats:
+    """Return the variance of each node's expected log ratio over the hypotheses, from their probabilities and fits."""
+    both = double_fits.first + double_fits.second
+    mean = np.cumsum(single * fits.first)
+    mean += np.cumsum((double * double_fits.first).sum(axis=1)) + np.cumsum((double * double_fits.second).sum(axis=0))
+    square = np.cumsum(single * fits.first**2)
+    begun, ended = double * double_fits.first**2, double * (both**2 - double_fits.first**2)
     square += np.cumsum(begun.sum(axis=1)) + np.cumsum(ended.sum(axis=0))
     return np.maximum(square - mean**2, 0.0)
 
 
-def next_node(found: Posterior, observations: list[Observation], skip: Collection[int] = ()) -> int:
-    """Return the node to measure next: the last one first, then the one whose time the hypotheses differ in most.
+def next_node(known: Posterior, observations: list[Observation], skip: Collection[int] = ()) -> int:
+    """Return the node to measure next: first the last node, then that with the largest variance over the hypotheses.
 
     The nodes `skip` are never chosen.
     """
     if not observations:
-        return found.at.size - 1
-    spread = found.spread.copy()
+        return known.at.size - 1
+    spread = known.spread.copy()
     spread[[0, *skip]] = -np.inf
     return int(np.argmax(spread))

@@ -1,6 +1,6 @@
-"""Student's t and the binomial distribution, by the incomplete beta function: what verdicts need of them.
+"""Student's t and the binomial distribution for verdicts, by the incomplete beta function.
 
-SciPy has them too, in an installation of 140 MB, which is why it is an extra.
+SciPy has them too, but needs 140 MB, which is why it is an extra.
 """
 
 from functools import cache
@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-_TERMS = 5000  # of the continued fraction, which takes some sqrt(max(a, b)) of them
-_PRECISION = 2e-15  # relative change by a term of the fraction that ends it
+_TERMS = 5000  # of the continued fraction, which needs about sqrt(max(a, b)) terms
+_PRECISION = 2e-15  # relative change by a term that ends the fraction
 _TINY = 1e-300  # in place of a denominator of 0
 _STEPS = 100  # of the search for a quantile, which needs about six
-_CLOSE = 1e-11  # relative step that ends it
+_CLOSE = 1e-11  # relative step that ends the search
 
 
 def incomplete_beta(a: float, b: float, x: Floats) -> Floats:
-    """Return the regularised incomplete beta function I_x(a, b) for each of `x`, which are between 0 and 1.
+    """Return the regularised incomplete beta function I_x(a, b) for each x in [0, 1]; a and b are above 0.
 
-    By the continued fraction of the NIST Digital Library of Mathematical Functions, 8.17.22, on that side of the mean
-    where it converges fast; a and b are above 0.
+    Continued fraction of the NIST Digital Library of Mathematical Functions, 8.17.22, on the side of the mean where it
+    converges fast.
     """
     return np.array([_beta_at(a, b, value) for value in x.tolist()], np.float64)
 
@@ -40,9 +40,9 @@ def _by_fraction(a: float, b: float, x: float) -> float:
 
 
 def _fraction(a: float, b: float, x: float) -> float:
-    """Return the continued fraction by Lentz's method as W. Thompson and A. Barnett changed it (1986).
+    """Return the continued fraction by Lentz's method as modified by W. Thompson and A. Barnett (1986).
 
-    In plain numbers, not in arrays: a simulation asks for hundreds of thousands of them, one at a time.
+    Scalars, not arrays: a simulation computes hundreds of thousands of them, one at a time.
     """
     numerator = 1.0
     value = denominator = 1 / (1 - (a + b) * x / (a + 1) or _TINY)
@@ -59,7 +59,7 @@ def _fraction(a: float, b: float, x: float) -> float:
 
 
 def student(freedom: float, t: float) -> float:
-    """Return how likely a value of Student's t with `freedom` degrees is `t` or less."""
+    """Return the probability that Student's t with `freedom` degrees is `t` or less."""
     if isnan(t) or isnan(freedom):
         return float("nan")
     if isinf(freedom) or isinf(t):
@@ -70,16 +70,16 @@ def student(freedom: float, t: float) -> float:
 
 def _upper_tail(freedom: float, t: float) -> float:
     square = t * t
-    if square < 3:  # the tail is near a half; its complement is known better, whose argument is not near 1
+    if square < 3:  # the tail is near a half; its complement is more precise, since its argument is not near 1
         return 0.5 - 0.5 * _beta_at(0.5, freedom / 2, square / (freedom + square))
     return 0.5 * _beta_at(freedom / 2, 0.5, freedom / (freedom + square))
 
 
 @cache
 def student_quantile(freedom: float, chance: float) -> float:
-    """Return the value below which Student's t with `freedom` degrees is with that chance.
+    """Return the quantile of Student's t with `freedom` degrees.
 
-    NaN unless the chance is between 0 and 1 and there are degrees of freedom.
+    NaN unless the chance is between 0 and 1 and `freedom` above 0.
     """
     if not 0 <= chance <= 1 or not freedom > 0:
         return float("nan")
@@ -92,7 +92,7 @@ def student_quantile(freedom: float, chance: float) -> float:
 
 
 def _where_tail_is(freedom: float, tail: float) -> float:
-    """Return the t above 0 with that upper tail, by Newton's method from below: the tail is convex, no step too far."""
+    """Return the t above 0 with that upper tail, by Newton's method from below: the tail is convex."""
     t = 0.0
     while _upper_tail(freedom, 2 * t or 1.0) > tail:
         t = 2 * t or 1.0
@@ -110,7 +110,7 @@ def _density(freedom: float, t: float) -> float:
 
 
 def binomial_tail(most: int, trials: int, chance: float) -> float:
-    """Return how likely more than `most` of so many independent trials succeed, each with that chance."""
+    """Return the probability that more than `most` of `trials` independent trials succeed, each with `chance`."""
     if most < 0:
         return 1.0
     if most >= trials or chance <= 0:

@@ -1,6 +1,6 @@
-"""Analysis of one record, made once for every report: rows, checks, and everything that cannot be trusted."""
+"""Analysis of one record, made once for all reports: findings, uncertainty of values, and the reading as a whole."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, isfinite, sqrt
@@ -22,7 +22,6 @@ from prism_bench.analysis.gate.budgets import (
 from prism_bench.analysis.peers import (
     COMPILED,
     HeadlineRow,
-    Rival,
     clock_of,
     fastest_process,
     headline_rows,
@@ -33,7 +32,6 @@ from prism_bench.analysis.peers import (
 from prism_bench.analysis.summary import SummaryRow, frame_of, limits_of, noted, number, summary_rows
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.plausibility import Limits
-from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.metric import DERIVED, ELSEWHERE, MEASURED, StandIn
 from prism_bench.units import count_text, rate_text, time_text
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     import pandas
 
 
-# Findings of a run: everything that is wrong, cannot be trusted, was left out or broke a promise.
+# Findings of a run: errors, untrusted values, omissions and broken promises.
 
 Gravity = Literal["bad", "untrusted", "note"]
 GRAVITY = get_args(Gravity)
@@ -50,10 +48,10 @@ GRAVITY = get_args(Gravity)
 
 @dataclass(frozen=True)
 class Finding:
-    """Statement about a run or a case: its `gravity`, a word for its `kind`; `case` is None where it is about the run.
+    """Statement about a run or a case: its `gravity`, and its one-word `kind`; `case` is None if it is about the run.
 
-    `metric` is what it is about, where it is about one; `ratio` is the new value over the old one or over the promise.
-    Two runs found the same thing where kind, case and metric are equal.
+    `ratio` is the new value of the `metric` over the old or the promised value. Findings of two runs are the same if
+    kind, case and metric are equal.
     """
 
     gravity: Gravity
@@ -66,114 +64,76 @@ class Finding:
 
 def findings(record: RunRecord, verdicts: Sequence[BudgetVerdict] = (), slow: Sequence[Slowdown] = ()) -> list[Finding]:
     """Return all findings of the record, the gravest first, each kind in the record's order."""
-    found = (
-        []
-        if record.complete
-        else [Finding("note", "incomplete", None, "the run was cut short; what it had measured is kept")]
-    )
+    listed: list[Finding] = []
+    if not record.complete:
+        listed.append(Finding("note", "incomplete", None, "the run was cut short; what it had measured is kept"))
     for case in record.cases:
-        found += _of_case(case)
-        found += _unstable_stand_in(case, record.stand_in) if record.stand_in else ()
-    found += [*_watched(record), *_tuned(record)]
-    found += [_missed(verdict) for verdict in verdicts if verdict.verdict == "missed"]
-    found += [_undecided(verdict) for verdict in verdicts if verdict.verdict == "undecided"]
-    found += [_expired(verdict) for verdict in verdicts if verdict.verdict == "expired"]
-    found += [_degraded(one) for one in slow if one.ratio is not None and not one.kept]
-    return sorted(found, key=lambda finding: GRAVITY.index(finding.gravity))
+        listed += _of_case(case, record.stand_in)
+    for note, count in noted(record).items():
+        listed.append(Finding("note", "evidence", None, f"{note} ({count_text(count, 'measurement')})"))
+    if record.tuning.get("unused"):
+        listed.append(Finding("note", "untuned", None, record.tuning["unused"]))
+    for case, reason in record.tuning.get("stale", {}).items():
+        listed.append(Finding("note", "stale", case, f"launched by default, its choice is stale: {reason}"))
+    for kind in ("missed", "undecided", "expired"):
+        listed += [_of_budget(verdict) for verdict in verdicts if verdict.verdict == kind]
+    for slowdown in slow:
+        limit, shared = slowdown.limit, slowdown.shared
+        if slowdown.ratio is not None and not slowdown.kept:
+            rule = f"median over the baseline's {slowdown.ratio:.3g}, the rule is at most {limit * shared:.3g}"
+            rule += f" ({limit:.3g} times {shared:.3g} that most cases have in common)" if shared > 1 else ""
+            message = f"{metric_words(slowdown.metric)}: {rule}"
+            listed.append(Finding("bad", "degraded", slowdown.case, message, slowdown.metric, slowdown.ratio))
+    return sorted(listed, key=lambda finding: GRAVITY.index(finding.gravity))
 
 
-def exit_code(found: Sequence[Finding]) -> int:
-    """Return the exit code of a command: 3 where something cannot be trusted, 1 where something is bad, 0 otherwise."""
-    gravities = {finding.gravity for finding in found}
+def exit_code(findings: Sequence[Finding]) -> int:
+    """Return the exit code of a command: 3 with an untrusted finding, else 1 with a bad finding, else 0."""
+    gravities = {finding.gravity for finding in findings}
     return 3 if "untrusted" in gravities else 1 if "bad" in gravities else 0
 
 
-def _of_case(case: CaseResult) -> list[Finding]:
-    found: list[Finding] = []
+def _of_case(case: CaseResult, stand_in: StandIn | None) -> list[Finding]:
+    listed: list[Finding] = []
     if case.status != "ok":
         gravity = "note" if case.status == "skipped" else "bad"
-        found.append(Finding(gravity, case.status, case.name, case.reason or "the record gives no reason"))
-    for one in case.measurements:
-        if not one.valid:
-            gravity, kind = _gravity(one)
-            found.append(Finding(gravity, kind, case.name, _doubt(one), one.metric))
-    found += [_unstable(case, one) for one in peers(case) if one.kind == COMPILED and one.unstable]
-    throttled = sum(one.throttled for one in case.measurements)
+        listed.append(Finding(gravity, case.status, case.name, case.reason or "the record gives no reason"))
+    for measured in case.measurements:
+        if not measured.valid:  # samples of a kernel without trust are grave, an empty cell is only a note
+            gravity = "untrusted" if measured.samples and measured.distrusted else "note"
+            whose = "" if measured.subject == "kernel" else f"{measured.subject.replace(':', ' ')}, "
+            message = f"{whose}{metric_words(measured.metric)}: {measured.reason or 'the record gives no reason'}"
+            kind = "invalid" if measured.samples else "empty"
+            listed.append(Finding(gravity, kind, case.name, message, measured.metric))
+    for peer in peers(case):
+        if peer.kind == COMPILED and peer.unstable:  # it may have run in different forms in its processes
+            message = f"peer {peer.name} is {peer.unstable_text} by process; its fastest process counts"
+            listed.append(Finding("note", "unstable", case.name, message, clock_of(case)))
+    throttled = sum(measured.throttled for measured in case.measurements)
     if throttled:
-        words = f"{count_text(throttled, 'sample')} {'was' if throttled == 1 else 'were'}"
-        found.append(Finding("note", "throttled", case.name, f"{words} taken at a throttled clock and repeated"))
-    return found
-
-
-def _unstable(case: CaseResult, peer: Rival) -> Finding:
-    """Report a compiled peer whose processes differ: it may not have run in the same form in each of them."""
-    message = f"peer {peer.name} is {peer.unstable_text} by process; its fastest process counts"
-    return Finding("note", "unstable", case.name, message, clock_of(case))
-
-
-def _unstable_stand_in(case: CaseResult, stand_in: StandIn) -> Iterator[Finding]:
-    """Report what was timed in place of a kernel where its processes differ, by the rule for peers."""
-    if ends := unstable_stand_in(case):
+        samples = f"{count_text(throttled, 'sample')} {'was' if throttled == 1 else 'were'}"
+        listed.append(Finding("note", "throttled", case.name, f"{samples} taken at a throttled clock and repeated"))
+    if stand_in and (ends := unstable_stand_in(case)):
         message = f"the time of the {stand_in.name} is {range_text(*ends)} by process"
-        yield Finding("note", "unstable", case.name, message, "wall_time")
+        listed.append(Finding("note", "unstable", case.name, message, "wall_time"))
+    return listed
 
 
-def _watched(record: RunRecord) -> Iterator[Finding]:
-    """Yield one finding for each note of measurements, however many measurements have it."""
-    for note, count in noted(record).items():
-        words = count_text(count, "measurement")
-        yield Finding("note", "evidence", None, f"{note} ({words})")
-
-
-def _tuned(record: RunRecord) -> Iterator[Finding]:
-    """Yield which choices did not count: all of another device's, or some that are stale."""
-    if record.tuning.get("unused"):
-        yield Finding("note", "untuned", None, record.tuning["unused"])
-    for case, reason in record.tuning.get("stale", {}).items():
-        yield Finding("note", "stale", case, f"launched by default, its choice is stale: {reason}")
-
-
-def _gravity(one: Measurement) -> tuple[Gravity, str]:
-    """Return gravity and kind: a kernel's samples that cannot be trusted are grave; an empty cell is a note."""
-    if not one.samples:
-        return "note", "empty"
-    return ("untrusted" if one.distrusted else "note"), "invalid"
-
-
-def _doubt(one: Measurement) -> str:
-    whose = "" if one.subject == "kernel" else f"{one.subject.replace(':', ' ')}, "
-    return f"{whose}{metric_words(one.metric)}: {one.reason or 'the record gives no reason'}"
-
-
-def _missed(verdict: BudgetVerdict) -> Finding:
-    budget = verdict.budget
-    limit, word = budget.limit, "at least" if budget.at_most is None else "at most"
-    value, promise = value_text(budget.metric, verdict.value), value_text(budget.metric, limit)
-    message = f"{metric_words(budget.metric)} is {value}; the budget is {word} {promise}"
-    return Finding("bad", "missed", verdict.case, message, budget.metric, verdict.ratio)
-
-
-def _undecided(verdict: BudgetVerdict) -> Finding:
-    budget = verdict.budget
-    low, high = (value_text(budget.metric, end) for end in verdict.interval or ())
-    value, promise = (value_text(budget.metric, one) for one in (verdict.value, budget.limit))
-    message = f"{metric_words(budget.metric)} is {value} ({low} to {high}); the budget of {promise} is within its error"
-    return Finding("note", "undecided", verdict.case, message, budget.metric)
-
-
-def _expired(verdict: BudgetVerdict) -> Finding:
-    budget = verdict.budget
-    message = f"the budget of {value_text(budget.metric, budget.limit)} for {metric_words(budget.metric)} expired on "
+def _of_budget(verdict: BudgetVerdict) -> Finding:
+    """Return the finding of a missed, undecided or expired budget."""
+    budget, name = verdict.budget, metric_words(verdict.budget.metric)
+    value, promise = (value_text(budget.metric, number) for number in (verdict.value, budget.limit))
+    if verdict.verdict == "missed":
+        limit = "at least" if budget.at_most is None else "at most"
+        message = f"{name} is {value}; the budget is {limit} {promise}"
+        return Finding("bad", "missed", verdict.case, message, budget.metric, verdict.ratio)
+    if verdict.verdict == "undecided":
+        low, high = (value_text(budget.metric, end) for end in verdict.interval or ())
+        message = f"{name} is {value} ({low} to {high}); the budget of {promise} is within its error"
+        return Finding("note", "undecided", verdict.case, message, budget.metric)
+    message = f"the budget of {promise} for {name} expired on "
     message += f"{budget.expires}: {budget.owner or 'its owner'} renews it or takes it out"
     return Finding("note", "expired", verdict.case, message, budget.metric)
-
-
-def _degraded(one: Slowdown) -> Finding:
-    """Report a case that takes longer than the baseline by more than the factor."""
-    rule = f"median over the baseline's {one.ratio:.3g}, the rule is at most {one.limit * one.shared:.3g}"
-    rule += f" ({one.limit:.3g} times {one.shared:.3g} that most cases have in common)" if one.shared > 1 else ""
-    message = f"{metric_words(one.metric)}: {rule}"
-    return Finding("bad", "degraded", one.case, message, one.metric, one.ratio)
 
 
 def metric_words(metric: str) -> str:
@@ -182,7 +142,7 @@ def metric_words(metric: str) -> str:
 
 
 def value_text(metric: str, value: float | None) -> str:
-    """Return a value of a metric in words for people; a plain number where the metric is unknown."""
+    """Return a value of a metric with its unit; a plain number if the metric is unknown."""
     known = {**MEASURED, **ELSEWHERE, **DERIVED}.get(metric)
     unit = known.unit if known else None
     if value is None:
@@ -196,10 +156,10 @@ def value_text(metric: str, value: float | None) -> str:
 
 # Uncertainty of a case's value: its 95 % interval, by which a budget is met, missed or undecided.
 #
-# A time's interval is that of its processes' medians (Student's t on their logarithms); with one process only its
-# samples' own error is known. A rate or a share follows the cold time it is made of, a ratio follows both of its times;
-# an unstable peer's time is that of its fastest process. The ceiling of a share is taken as it was measured. Energy has
-# the uncertainty of its counter. Counts are exact.
+# A time's interval is that of its processes' medians (Student's t on their logarithms); with one process only the error
+# of its samples is known. A rate or a share has the error of its cold time, a ratio that of both of its times; an
+# unstable peer's time is that of its fastest process. The ceiling of a share counts as exact. Energy has the
+# uncertainty of its counter. Counts are exact.
 
 _CONFIDENCE = 0.95
 _MANY = float("inf")  # degrees of freedom of a normal distribution
@@ -207,41 +167,40 @@ _WIDEST = 50.0  # in log time; its exponential is still a number
 _OVER_COLD = ("bandwidth", "bandwidth_share", "flop_rate", "flop_share", "bound_share")
 _RATIOS = {"peer_ratio": None, "cpu_ratio": "cold_time", "cpu_ratio_end_to_end": "end_to_end_time"}
 
-Interval = tuple[float, float]
 
-
-def interval_of(case: CaseResult, metric: str, value: float) -> Interval:
-    """Return the 95 % interval of the metric's `value` in the case; the value alone where it is exact or unknown."""
+def interval_of(case: CaseResult, metric: str, value: float) -> tuple[float, float]:
+    """Return the 95 % interval of the metric's `value` in the case; (value, value) if it is exact or unknown."""
     if metric == "energy":
-        spent = next((one.energy for one in case.measurements if one.energy and one.energy.joules == value), None)
-        error = spent.uncertainty or 0.0 if spent else 0.0
+        energies = (measured.energy for measured in case.measurements)
+        energy = next((energy for energy in energies if energy and energy.joules == value), None)
+        error = energy.uncertainty or 0.0 if energy else 0.0
         return value - error, value + error
     half = min(sqrt(sum(_half(case, *term) ** 2 for term in _terms(case, metric))), _WIDEST)
     return (value * exp(-half), value * exp(half)) if half else (value, value)
 
 
 def _terms(case: CaseResult, metric: str) -> list[tuple[str, str]]:
-    """Return the measurements, by metric and subject, that the metric's value is made of."""
+    """Return the measurements, by metric and subject, from which the metric's value is computed."""
     if metric in MEASURED:
         return [(metric, "kernel")]
     if metric in _OVER_COLD:
         return [("cold_time", "kernel")]
     if metric not in _RATIOS:
         return []
-    own = (_RATIOS[metric] or clock_of(case), "kernel")
+    clock = _RATIOS[metric] or clock_of(case)
     if metric != "peer_ratio":
-        return [own, ("wall_time", "cpu")]
+        return [(clock, "kernel"), ("wall_time", "cpu")]
     best = next(iter(peers(case)), None)
-    return [own, (own[0], f"peer:{best.name}")] if best else [own]
+    return [(clock, "kernel"), *([(clock, f"peer:{best.name}")] if best else [])]
 
 
 def _half(case: CaseResult, metric: str, subject: str) -> float:
-    """Return half of the interval of the measurement's median, in log time; 0 where nothing of it is known."""
-    found = case.measurement(metric, subject)
-    processes = found.processes if found else ()
-    chosen = fastest_process(processes) if subject.startswith("peer:") else processes
-    known = medians(chosen) if found and found.median else None
-    if known is None or not known.logs:
+    """Return half of the interval of the measurement's median, in log time; 0 if it is unknown."""
+    measured = case.measurement(metric, subject)
+    if measured is None or not measured.median:
+        return 0.0
+    known = medians(fastest_process(measured.processes) if subject.startswith("peer:") else measured.processes)
+    if not known.logs:
         return 0.0
     freedom = len(known.logs) - 1
     variance = known.variance if freedom else known.within
@@ -249,29 +208,28 @@ def _half(case: CaseResult, metric: str, subject: str) -> float:
 
 
 def within_errors(verdicts: Sequence[BudgetVerdict], cases: Sequence[CaseResult]) -> list[BudgetVerdict]:
-    """Return the verdicts with the intervals of their values: undecided where the limit is in the interval."""
-    known = {case.name: case for case in cases}
-    return [_judged(verdict, known) for verdict in verdicts]
+    """Return the verdicts with the intervals of their values: undecided if the limit is in the interval."""
+    by_name = {case.name: case for case in cases}
+    judged: list[BudgetVerdict] = []
+    for verdict in verdicts:
+        case, value = by_name.get(verdict.case), verdict.value
+        if case is not None and value is not None and verdict.verdict in ("met", "missed"):
+            interval = interval_of(case, verdict.budget.metric, value)
+            verdict = replace(verdict, interval=interval, verdict=verdict.budget.verdict(value, interval=interval))
+        judged.append(verdict)
+    return judged
 
 
-def _judged(verdict: BudgetVerdict, cases: Mapping[str, CaseResult]) -> BudgetVerdict:
-    case = cases.get(verdict.case)
-    if case is None or verdict.value is None or verdict.verdict not in ("met", "missed"):
-        return verdict
-    interval = interval_of(case, verdict.budget.metric, verdict.value)
-    return replace(verdict, interval=interval, verdict=verdict.budget.verdict(verdict.value, interval=interval))
-
-
-# Reading: the whole analysis of one record, made once for every kind of report.
+# Reading: the whole analysis of one record.
 
 
 @dataclass(frozen=True)
 class Reading:
     """A record with its limits, the verdicts on its budgets and its findings.
 
-    `cases` are the timed ones, `rows` is their summary, row by row; `edges` are the edge and golden cases, which are
-    verified and never timed. `budgets` is empty without a catalogue: budgets are in the specs and next to the catalogue
-    (`promises`), not in the record. `slowdowns` compare it with the baseline.
+    `cases` are the timed cases, `rows` is their summary; `edges` are the edge and golden cases, which are only
+    verified. `budgets` is empty without a catalogue: budgets are in the specs and next to the catalogue (`promises`),
+    not in the record. `slowdowns` compare the record with the baseline.
     """
 
     record: RunRecord
@@ -286,7 +244,7 @@ class Reading:
 
     @property
     def trusted(self) -> int:
-        """How many cases ended well and have no invalid measurement."""
+        """Number of successful cases without an invalid measurement."""
         return sum(row["status"] == "ok" and row["invalid"] is None for row in self.rows)
 
     def values(self, column: str) -> list[float]:
@@ -305,25 +263,25 @@ class Reading:
 
     @property
     def every_budget(self) -> tuple[BudgetVerdict, ...]:
-        """The verdicts on all that is promised, on cases that did not run too: those are unmeasured."""
+        """The verdicts on all promised budgets; those of cases that did not run are unmeasured."""
         return (*self.budgets, *absent(self.rows, self.promises.budgets, self.promises.source))
 
     @property
     def busy_shares(self) -> list[float]:
-        """How much of its limit each case reaches that memory or arithmetic binds, and not the launch.
+        """The reached share of its limit for each case bound by memory or arithmetic, not by the launch.
 
-        Without kernels that measure the machine and forms that are kept to compare with.
+        Without kernels that measure the machine, and without former versions.
         """
-        own = [row for row in self.rows if row["ceiling"] is None and row["before"] is None]
-        rows = [row for row in own if row["bound"] in ("memory", "compute")]
-        return [share for row in rows if (share := number(row["bound_share"])) is not None]
+        rows = [row for row in self.rows if row["ceiling"] is None and row["before"] is None]
+        shares = [number(row["bound_share"]) for row in rows if row["bound"] in ("memory", "compute")]
+        return [share for share in shares if share is not None]
 
 
 def read(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> Reading:
     """Return the reading of a record; with the catalogue, the budgets of its specs and of the device are judged too.
 
-    A ResultsError where the device's file of budgets is not right. Without `must_be_held`, a file that is about another
-    device, backend or protocol is a finding and no error.
+    Raise a ResultsError for an invalid file of budgets. Without `must_be_held`, a file for another device, backend or
+    protocol is a finding, not an error.
     """
     edges = tuple(case for case in record.cases if case.is_edge)
     cases = tuple(case for case in record.cases if not case.is_edge)
@@ -333,6 +291,11 @@ def read(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     judged = budget_verdicts(rows, catalogue, promises.budgets, promises.source) if catalogue else []
     budgets = tuple(within_errors(judged, cases))
     slow = tuple(slowdowns(record, promises.degraded, promises.baseline))
+    listed = findings(record, budgets, slow)
+    if promises.not_held:
+        message = f"nothing was compared with the device's budgets and baseline: {promises.not_held}"
+        listed.append(Finding("note", "promises", None, message))
+    listed += [Finding("note", "host", None, note) for note in host_notes(record, slow, promises.baseline)]
     return Reading(
         record=record,
         limits=limits_of(record),
@@ -340,39 +303,25 @@ def read(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
         edges=edges,
         rows=rows,
         budgets=budgets,
-        findings=(
-            *findings(record, budgets, slow),
-            *_not_held(promises),
-            *(Finding("note", "host", None, words) for words in host_notes(record, slow, promises.baseline)),
-        ),
+        findings=tuple(listed),
         slowdowns=slow,
         promises=promises,
     )
 
 
-def _not_held(promises: Promises) -> list[Finding]:
-    """Return a note where budgets and baseline are about other records."""
-    message = f"nothing was compared with the device's budgets and baseline: {promises.not_held}"
-    return [Finding("note", "promises", None, message)] if promises.not_held else []
-
-
 def middle(values: list[float]) -> float | None:
-    """Return the median; None where there are no values."""
+    """Return the median, or None without values."""
     return median(values) if values else None
 
 
-# The kernels of a run that are compared with the CPU and with libraries.
-
-
 def compared(reading: Reading) -> "pandas.DataFrame":
-    """Return the rows of the summary with a kernel and a rival to it, without forms that are kept to compare with.
+    """Return the rows of the summary with a kernel and a rival, without former versions; `cpu` is the CPU's wall time.
 
-    Where there was no device these are the rows with the CPU alone.
-    `cpu` is the CPU's wall time, with or without a device.
+    Without a device these are the rows with only a CPU time.
     """
     frame, cpu = reading.frame, reading.frame["cpu_time"]
-    alone_on_cpu = reading.record.backend == "numpy_reference"  # elsewhere a kernel's wall time is no reference's
-    frame = frame.assign(cpu=cpu.fillna(frame["wall_time"]) if alone_on_cpu else cpu)
-    beside = frame["cold_time"].notna() & (frame["best_peer_time"].notna() | frame["cpu"].notna())
-    alone = frame["cpu"].notna() & bool(frame["cold_time"].isna().all())
-    return frame[(beside | alone) & frame["ceiling"].isna() & frame["before"].isna()]
+    only_cpu = reading.record.backend == "numpy_reference"  # elsewhere a kernel's wall time is no reference's
+    frame = frame.assign(cpu=cpu.fillna(frame["wall_time"]) if only_cpu else cpu)
+    has_rival = frame["cold_time"].notna() & (frame["best_peer_time"].notna() | frame["cpu"].notna())
+    has_cpu = frame["cpu"].notna() & bool(frame["cold_time"].isna().all())
+    return frame[(has_rival | has_cpu) & frame["ceiling"].isna() & frame["before"].isna()]

@@ -8,7 +8,15 @@ from prism_bench.analysis.bounds.why import CodeAgainst, CountedNear, Why, WhyCo
 from prism_bench.analysis.compare.selection import CaseRole, ChangeReason, CodeIdentity, SelectedCase, Selection
 from prism_bench.analysis.peers import peer_rows
 from prism_bench.analysis.run_analysis import Reading, read
-from prism_bench.analysis.summary import DERIVED, conditions, number, summary_rows, time_spent, window_seconds, words
+from prism_bench.analysis.summary import (
+    DERIVED,
+    condition_texts,
+    conditions,
+    number,
+    summary_rows,
+    time_spent,
+    window_seconds,
+)
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.listing import EntryDifference
 from prism_bench.record.run_record import CaseResult, RunRecord, encode
@@ -125,7 +133,7 @@ def facts(record: RunRecord) -> list[tuple[str, list[tuple[str, str]]]]:
     groups = [("Machine", loose), *nested, ("Software", record.software), ("Protocol", record.protocol)]
     shown = [(str(title), [_pair(*item) for item in values.items()]) for title, values in groups if values]
     seen = conditions(record)
-    return shown + ([("While it was measured", list(words(seen)))] if seen else [])
+    return shown + ([("While it was measured", list(condition_texts(seen)))] if seen else [])
 
 
 def _pair(key: str, value: object) -> tuple[str, str]:

@@ -56,10 +56,10 @@ def test_the_last_node_is_measured_first():
 
 def test_probabilities_are_of_everything_that_may_be():
     found = posterior(5, [Observation(4, 0.05, 0.01**2), Observation(2, 0.0, 0.01**2)])
-    assert 1 == pytest.approx(found.none + found.one.sum() + found.two.sum())
+    assert 1 == pytest.approx(found.none + found.single.sum() + found.double.sum())
     assert 0 == found.at[0]
-    assert found.one[3] == pytest.approx(found.one[4])  # nothing was measured between them
-    assert found.one[3] > 10 * found.one[1]
+    assert found.single[3] == pytest.approx(found.single[4])  # nothing was measured between them
+    assert found.single[3] > 10 * found.single[1]
 
 
 def test_one_change_has_the_density_that_integration_gives():
@@ -70,10 +70,10 @@ def test_one_change_has_the_density_that_integration_gives():
     prior = np.exp(-(sizes**2) / 2 / 0.1**2) / 0.1 / np.sqrt(2 * np.pi)
 
     def evidence(first):
-        logs = sum(-((one.log - sizes * (one.node >= first)) ** 2) / 2 / one.variance for one in seen)
+        logs = sum(-((shown.log - sizes * (shown.node >= first)) ** 2) / 2 / shown.variance for shown in seen)
         return float(np.sum(prior * np.exp(logs)) * (sizes[1] - sizes[0]))
 
-    assert evidence(2) / evidence(1) == pytest.approx(found.one[2] / found.one[1], rel=1e-3)
+    assert evidence(2) / evidence(1) == pytest.approx(found.single[2] / found.single[1], rel=1e-3)
 
 
 def test_repeating_a_node_makes_it_certain():
@@ -85,8 +85,8 @@ def test_repeating_a_node_makes_it_certain():
 def test_a_node_that_cannot_be_measured_is_one_place_with_the_next():
     seen = [Observation(4, 0.05, 0.01**2), Observation(1, 0.0, 0.01**2)]
     whole, found = posterior(5, seen), posterior(5, seen, {2, 3})
-    assert 1 == pytest.approx(found.none + found.one.sum() + found.two.sum())
-    assert whole.one[2:].sum() == pytest.approx(found.one[4], abs=0.05)
+    assert 1 == pytest.approx(found.none + found.single.sum() + found.double.sum())
+    assert whole.single[2:].sum() == pytest.approx(found.single[4], abs=0.05)
     assert [0, 0] == [found.at[node] for node in (2, 3)]
     assert whole.none == found.none
     assert found.at[4] > 0.97 > whole.at.max()

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from prism_bench.analysis.run_analysis import findings
-from prism_bench.analysis.summary import conditions, words
+from prism_bench.analysis.summary import condition_texts, conditions
 from prism_bench.record.measurement import Evidence
 from tests.report.synthetic import case_result, record_of
 
@@ -40,7 +40,7 @@ def test_all_windows_add_up():
 
 
 def test_in_words():
-    told = dict(words(conditions(watched(COOL, WARM))))
+    told = dict(condition_texts(conditions(watched(COOL, WARM))))
     windows = conditions(watched(COOL, WARM)).windows
     assert {
         "SM clock": "1.89 GHz (1.70 GHz to 1.98 GHz)",
@@ -51,8 +51,8 @@ def test_in_words():
         "readings": f"{5 * windows} in {windows} windows",
         "sampler": "0.6 % of a core at most",
     } == told
-    assert "1.98 GHz" == dict(words(conditions(watched(COOL))))["SM clock"]
-    assert "never" == dict(words(conditions(watched(COOL))))["clock held down"]
+    assert "1.98 GHz" == dict(condition_texts(conditions(watched(COOL))))["SM clock"]
+    assert "never" == dict(condition_texts(conditions(watched(COOL))))["clock held down"]
 
 
 def test_what_was_noted_is_one_finding_however_often():

@@ -7,7 +7,7 @@ from statistics import median
 
 import numpy
 
-from prism_bench.analysis.build_identity import BuildChange, BuildIdentity, build_change
+from prism_bench.analysis.build_identity import BuildIdentity, build_change
 from prism_bench.analysis.compare.comparable import board_settings, free_settings, setting_changes, value_settings
 from prism_bench.analysis.run_analysis import Finding, Gravity, metric_words, value_text
 from prism_bench.analysis.trend.series import CAUSES, Breakpoint, CaseSeries, Cause, CauseKind, SeriesPoints, Step
@@ -17,36 +17,34 @@ from prism_bench.record.store.points import Facts
 from prism_bench.spec.metric import is_host_time
 from prism_bench.units import count_text, share_text
 
-# Causes of changes of level: what the records on both sides of a step do not have in common.
-#
-# Moves that other cases share at a run: what a change of every case, such as another GPU unit, explains.
+# Moves that other cases share at a run: a change of every case, such as another GPU unit, explains them.
 
-AROUND = 5  # runs before and after, by whose medians a move is measured
+AROUND = 5  # runs before and after, whose medians define a move
 _FEWEST = 3  # other cases: fewer show nothing
-_COMMON = 0.75  # of the others, sorted by how far they moved; a quarter of them moved at least so far
+_COMMON = 0.75  # of the other cases, sorted by their moves; a quarter of them moved at least as far
 
 _OfMetric = tuple[Owner, str]
 
 
 class SharedMoves:
-    """Moves of the cases whose machine code stayed the same, run by run, computed when they are needed."""
+    """Moves of the cases with unchanged machine code, run by run, computed when needed."""
 
     def __init__(self, series: Iterable[CaseSeries], unknown: int, commits: Sequence[str | None]) -> None:
         self._unknown, self._commits = unknown, commits
         self._series: dict[_OfMetric, list[CaseSeries]] = {}
         self._moves: dict[tuple[_OfMetric, int], Mapping[str, float]] = {}
-        for one in series:
-            if one.key.subject == "kernel":
-                self._series.setdefault(_owner(one), []).append(one)
+        for course in series:
+            if course.key.subject == "kernel":
+                self._series.setdefault((course.key.owner, course.key.metric), []).append(course)
 
     def move(self, series: CaseSeries, place: int, change: float) -> float | None:
         """Return the change of log time that other cases share with a `change` of the series at `place`.
 
-        Cases differ in what they use of a device, so it is enough that a quarter of them moved. None where fewer than
-        FEWEST other cases kept their machine code.
+        Cases use different parts of a device, so it is enough that a quarter of them moved. None if fewer than FEWEST
+        other cases kept their machine code.
         """
-        record = int(series.records[place])
-        moves = [move for case, move in self._moves_at(_owner(series), record).items() if case != series.key.case]
+        record, owner = int(series.records[place]), (series.key.owner, series.key.metric)
+        moves = [move for case, move in self._moves_at(owner, record).items() if case != series.key.case]
         if len(moves) < _FEWEST:
             return None
         sign = copysign(1.0, change)
@@ -54,12 +52,12 @@ class SharedMoves:
 
     def _moves_at(self, owner: _OfMetric, record: int) -> Mapping[str, float]:
         if (owner, record) not in self._moves:
-            found = ((one.key.case, self._move(one, record)) for one in self._series.get(owner, ()))
-            self._moves[owner, record] = {case: move for case, move in found if move is not None}
+            moves = ((series.key.case, self._move(series, record)) for series in self._series.get(owner, ()))
+            self._moves[owner, record] = {case: move for case, move in moves if move is not None}
         return self._moves[owner, record]
 
     def _move(self, series: CaseSeries, record: int) -> float | None:
-        """Return how far the series moved from the runs before the record to those from it on; None with new code.
+        """Return the log ratio of the runs from the record on over those before it; None if the code changed.
 
         Unknown code is the same within one commit.
         """
@@ -67,39 +65,34 @@ class SharedMoves:
         inside = 0 < place < len(series.records) and int(series.records[place]) == record
         if not inside or series.codes[place - 1] != series.codes[place]:
             return None
-        commits = {self._commits[int(series.records[one])] for one in (place - 1, place)}
+        commits = {self._commits[int(series.records[run])] for run in (place - 1, place)}
         if series.codes[place] == self._unknown and (len(commits) > 1 or None in commits):
             return None
         before, after = series.values[max(0, place - AROUND) : place], series.values[place : place + AROUND]
         return float(numpy.log(numpy.median(after) / numpy.median(before)))
 
 
-def _owner(series: CaseSeries) -> _OfMetric:
-    return series.key.owner, series.key.metric
-
+# Causes of changes of level: differences between the records on both sides of a step.
 
 _CLOCK_CHANGE = 0.01  # relative: between processes a clock differs by a few tenths of a percent
 _CLOCK_RUNS = 31
-MOST = 0.5  # of all cases: where so many machine codes changed at once, it was not the source of one kernel
-_NEARBY = (0, -1, 1)  # a step in a noisy series may be found one run off its cause
+MOST = 0.5  # of all cases: if more machine codes changed at once, the source of one kernel is not the cause
+_NEARBY = (0, -1, 1)  # a step in a noisy series may be detected next to its cause
 
-_EXCUSES: tuple[CauseKind, ...] = (
-    "protocol",
-    "device",
-)  # they explain of a step what other cases share with it, and no more
+_EXCUSES: tuple[CauseKind, ...] = ("protocol", "device")  # they explain only the part of a step that other cases share
 _TOOLCHAIN = ("nvrtc", "runtime", "cuda")
 _DRIVER = ("driver", "driver_cuda")
 
 _UNEXPLAINED: CauseKind = "unexplained"
-_Words = dict[CauseKind, str]  # what changed, in words by kind of cause
+_Changes = dict[CauseKind, str]  # descriptions of changes by kind of cause
 _Software = tuple[Mapping[str, str], Mapping[str, str]]
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change of level at `place` of a series: by `size` in log time, where `floor` (in log time) is worth a report.
+    """A change of level at position `place` of a series, by `size`; changes from `floor` on are worth a report.
 
-    The level before began at place `start`, the new one ended before place `end`.
+    Both are in log time. The level before began at position `start`, the new level ended before position `end`.
     """
 
     place: int
@@ -110,30 +103,30 @@ class Change:
 
 
 class Causes:
-    """Causes of the steps of one history. What two records differ in is computed once."""
+    """Causes of the steps of one history. The differences of two records are computed once."""
 
     def __init__(self, history: History, series: Iterable[CaseSeries], points: SeriesPoints) -> None:
         self._records, self._columns = history.records, points.columns
-        known, self._builds, self._boards = (points.vocabulary[word] for word in ("code", "build", "board"))
+        known, self._builds, self._boards = (points.vocabulary[column] for column in ("code", "build", "board"))
         self._codes: dict[int, dict[int, int]] = {}
         self._unknown = known.index("") if "" in known else -1
-        self._compared: dict[tuple[int, int], _Words] = {}
+        self._compared: dict[tuple[int, int], _Changes] = {}
         self._shared = SharedMoves(series, self._unknown, [facts.commit for facts in history.records])
 
     def of(self, series: CaseSeries, change: Change) -> tuple[int, Cause]:
-        """Return the cause of the change of the series, and its place, moved to the cause if it is nearby."""
-        if words := _of_boards(series, change):
-            return change.place, Cause("device", words)
+        """Return the cause of the change of the series, and its position, moved to the cause if it is nearby."""
+        if reason := _of_boards(series, change):
+            return change.place, Cause("device", reason)
         for offset in _NEARBY:
             place = change.place + offset
             if 0 < place < len(series.records) and self._on_another_host(series, place):
                 return place, Cause("device", f"another host: its clock read the {metric_words(series.key.metric)}")
-            if 0 < place < len(series.records) and (found := self._changes(series, place)):
-                return place, self._cause(series, replace(change, place=place), found)
+            if 0 < place < len(series.records) and (changes := self._changes(series, place)):
+                return place, self._cause(series, replace(change, place=place), changes)
         return self._soft_cause(series, change)
 
     def _soft_cause(self, series: CaseSeries, change: Change) -> tuple[int, Cause]:
-        """Return the cause where nothing changed that explains a step: the clock, settings that are free, sources.
+        """Return the cause if no change explains a step: the clock, free settings, or sources.
 
         Free settings should change no time: they are the cause of a step that other cases share, and else only named.
         """
@@ -141,7 +134,7 @@ class Causes:
         for place in (change.place + offset for offset in _NEARBY):
             if not 0 < place < len(series.records):
                 continue
-            old, new = (self._records[int(series.records[one])] for one in (place - 1, place))
+            old, new = self._facts(series, place)
             if free := ", ".join(setting_changes(free_settings(old.protocol), free_settings(new.protocol))):
                 last = [f"{CAUSES['protocol']} ({free})"]
                 if "clock" not in softer and self._covered(change, self._shared.move(series, place, change.size)):
@@ -149,67 +142,69 @@ class Causes:
                 break
         return change.place, _named(softer, last=last)
 
+    def _facts(self, series: CaseSeries, place: int) -> tuple[Facts, Facts]:
+        """Return the facts of the records before and at `place`."""
+        return self._records[int(series.records[place - 1])], self._records[int(series.records[place])]
+
     def _covered(self, change: Change, shared: float | None) -> bool:
-        """Return whether what other cases share of the change leaves nothing that is worth a report."""
+        """Return whether the move of other cases explains the change, except for less than is worth a report."""
         return shared is not None and abs(change.size) <= abs(shared) + change.floor
 
-    def _cause(self, series: CaseSeries, change: Change, found: _Words) -> Cause:
-        """Return the cause among what was `found`; an excuse for a step that others do not share comes last."""
-        excuses: list[CauseKind] = [kind for kind in _EXCUSES if kind in found]
+    def _cause(self, series: CaseSeries, change: Change, changes: _Changes) -> Cause:
+        """Return the cause among the `changes`; an excuse for a step that other cases do not share comes last."""
+        excuses: list[CauseKind] = [kind for kind in _EXCUSES if kind in changes]
         if not excuses:
-            return _named(found)
+            return _named(changes)
         shared = self._shared.move(series, change.place, change.size)
-        if shared is None and "code" not in found and not self._sources(series, change.place):
-            return _named(found)  # no other case, and nothing else that could be the cause
+        if shared is None and "code" not in changes and not self._sources(series, change.place):
+            return _named(changes)  # no other case, and no other possible cause
         if self._covered(change, shared):
-            return _named(found, first=excuses)
+            return _named(changes, first=excuses)
         moved = "" if shared is None else f" (the other cases moved by {share_text(expm1(shared))})"
-        aside = {kind: found.pop(kind) + moved for kind in excuses}
-        return _named(found or self._softer(series, change), last=aside.values())
+        aside = {kind: changes.pop(kind) + moved for kind in excuses}
+        return _named(changes or self._softer(series, change), last=aside.values())
 
     def _on_another_host(self, series: CaseSeries, place: int) -> bool:
         """Return whether the host's clock read the metric and the host changed, or a GPU whose host is unknown."""
         if not is_host_time(series.key.metric):
             return False
-        old, new = (self._records[int(series.records[one])] for one in (place - 1, place))
+        old, new = self._facts(series, place)
         before, after = ({str(board["host"]) for board in facts.boards if board.get("host")} for facts in (old, new))
         return before != after if before and after else old.device != new.device
 
-    def _changes(self, series: CaseSeries, place: int) -> _Words:
-        """Return what the records before and at `place` differ in that explains a step, by kind, in words."""
+    def _changes(self, series: CaseSeries, place: int) -> _Changes:
+        """Return the differences between the records before and at `place` that explain a step."""
         old, new = int(series.records[place - 1]), int(series.records[place])
-        found = dict(self._between(old, new))
-        if found.get("device") == CAUSES["device"] and (series.levels or self._on_one_board(series, place)):
-            found.pop("device")  # what its boards differ by is taken out, and `_of_boards` has the rest
+        facts = self._facts(series, place)
+        if (old, new) not in self._compared:
+            self._compared[old, new] = _differences(*facts)
+        changes = dict(self._compared[old, new])
+        if changes.get("device") == CAUSES["device"] and (series.levels or self._on_one_board(series, place)):
+            changes.pop("device")  # the factors of its boards are divided out, and `_of_boards` has the rest
         before, after = int(series.codes[place - 1]), int(series.codes[place])
         known = series.key.subject == "kernel" and self._unknown not in (before, after)
-        build = self._build_change(series, place) if known and before != after else None
+        build = None
+        if known and before != after:
+            builds = (BuildIdentity.read(self._builds[int(series.builds[run])]) for run in (place - 1, place))
+            build = build_change(*builds)
         if build and build.kind == "compiler":
-            found["toolchain"] = build.words
-        elif build or (known and before != after and not ("toolchain" in found and self._most_codes_changed(old, new))):
-            found.pop("toolchain", None)
-            found["code"] = build.words if build and build.kind == "both" else CAUSES["code"]
-        elif known and before == after and len(found) > 1 and not is_host_time(series.key.metric):
-            found.pop("toolchain", None)  # the machine code is the same: what else changed is the likelier cause
-        software = self._records[old].software, self._records[new].software
-        return found | _changed("library", software, _libraries(series, software))
+            changes["toolchain"] = build.words
+        elif build or (
+            known and before != after and not ("toolchain" in changes and self._most_codes_changed(old, new))
+        ):
+            changes.pop("toolchain", None)
+            changes["code"] = build.words if build and build.kind == "both" else CAUSES["code"]
+        elif known and before == after and len(changes) > 1 and not is_host_time(series.key.metric):
+            changes.pop("toolchain", None)  # the machine code is the same: the other change is the likelier cause
+        software = facts[0].software, facts[1].software
+        return changes | _changed("library", software, _libraries(series, software))
 
     def _on_one_board(self, series: CaseSeries, place: int) -> bool:
-        """Return whether one of both records' boards measured both runs: of merged records others may have changed."""
-        boards = {self._boards[int(series.boards[one])] for one in (place - 1, place)}
-        records = (self._records[int(series.records[one])] for one in (place - 1, place))
+        """Return whether one board of both records measured both runs; other boards of merged records may change."""
+        boards = {self._boards[int(series.boards[run])] for run in (place - 1, place)}
         return len(boards) == 1 and all(
-            boards <= set(facts.device.split("+")) & (_uuids(facts) or boards) for facts in records
+            boards <= set(facts.device.split("+")) & (_uuids(facts) or boards) for facts in self._facts(series, place)
         )
-
-    def _build_change(self, series: CaseSeries, place: int) -> BuildChange | None:
-        old, new = (BuildIdentity.read(self._builds[int(series.builds[one])]) for one in (place - 1, place))
-        return build_change(old, new)
-
-    def _between(self, old: int, new: int) -> _Words:
-        if (old, new) not in self._compared:
-            self._compared[old, new] = _differences(self._records[old], self._records[new])
-        return self._compared[old, new]
 
     def _most_codes_changed(self, old: int, new: int) -> bool:
         before, after = (self._codes_of(place) for place in (old, new))
@@ -225,13 +220,13 @@ class Causes:
             self._codes[record] = dict(zip(cases, codes, strict=True))
         return self._codes[record]
 
-    def _softer(self, series: CaseSeries, change: Change) -> _Words:
-        """Return what changes slowly, or in every run, and so explains a step only where nothing else does."""
+    def _softer(self, series: CaseSeries, change: Change) -> _Changes:
+        """Return changes that are slow, or in every run, and so explain a step only without other changes."""
         return _clock(series, change) | self._sources(series, change.place)
 
-    def _sources(self, series: CaseSeries, place: int) -> _Words:
-        """Return new sources of a kernel whose machine code is not known, or that the host's clock timed."""
-        old, new = (self._records[int(series.records[one])] for one in (place - 1, place))
+    def _sources(self, series: CaseSeries, place: int) -> _Changes:
+        """Return new sources of a kernel with unknown machine code, or whose time the host's clock read."""
+        old, new = self._facts(series, place)
         is_unknown = self._unknown in (int(series.codes[place - 1]), int(series.codes[place]))
         changed = (
             old.commit != new.commit
@@ -242,7 +237,7 @@ class Causes:
 
 
 def _of_boards(series: CaseSeries, change: Change) -> str | None:
-    """Return why the boards that took over may be the step, in words; None where they are not."""
+    """Return why a change of boards may explain the step, or None."""
     if series.levels is None:
         return None
     before = series.boards[change.start : change.place].tolist()
@@ -251,33 +246,33 @@ def _of_boards(series: CaseSeries, change: Change) -> str | None:
     return series.levels.words(before, after) if reach and abs(change.size) <= change.floor + reach else None
 
 
-def _differences(old: Facts, new: Facts) -> _Words:
-    """Return what two records differ in that may move every series, in words by kind of cause."""
-    found: _Words = {}
+def _differences(old: Facts, new: Facts) -> _Changes:
+    """Return the differences of two records that may move every series."""
+    changes: _Changes = {}
     if all(getattr(old, name) == getattr(new, name) for name in ("protocol", "device", "boards", "software")):
-        return found
+        return changes
     before, after = value_settings(old.protocol), value_settings(new.protocol)
     changed = [name for name in sorted(before | after) if before.get(name) != after.get(name)]
     if changed:
-        found["protocol"] = f"{CAUSES['protocol']} ({', '.join(changed)})"
+        changes["protocol"] = f"{CAUSES['protocol']} ({', '.join(changed)})"
     earlier, later = _uuids(old), _uuids(new)
     moved = old.device != new.device or bool(earlier and later and earlier != later)
     settings = setting_changes(board_settings(old.boards), board_settings(new.boards))
     if moved or settings:
-        found["device"] = ", ".join([*([CAUSES["device"]] if moved else []), *settings])
+        changes["device"] = ", ".join([*([CAUSES["device"]] if moved else []), *settings])
     software = old.software, new.software
-    return found | _changed("toolchain", software, _TOOLCHAIN) | _changed("driver", software, _DRIVER)
+    return changes | _changed("toolchain", software, _TOOLCHAIN) | _changed("driver", software, _DRIVER)
 
 
 def _uuids(facts: Facts) -> set[str]:
-    """Return the boards that the record lists; none in older records."""
+    """Return the boards that the record lists; empty for older records."""
     return {str(board["uuid"]) for board in facts.boards if board.get("uuid")}
 
 
 def breakpoints(records: Iterable[Facts]) -> Iterator[Breakpoint]:
-    """Yield every place at which successive records of one owner differ; `records` are oldest first.
+    """Yield every difference between successive records of one owner; `records` are oldest first.
 
-    A record whose time or machine is a guess has no place among them.
+    Records with a guessed time or machine are left out.
     """
     newest: dict[Owner, Facts] = {}
     for facts in records:
@@ -285,21 +280,21 @@ def breakpoints(records: Iterable[Facts]) -> Iterator[Breakpoint]:
             continue
         machine, backend, environment = owner = facts.owner
         if owner in newest:
-            for kind, words in _differences(newest[owner], facts).items():
-                yield Breakpoint(machine, backend, facts.file, facts.created, kind, words, environment)
+            for kind, text in _differences(newest[owner], facts).items():
+                yield Breakpoint(machine, backend, facts.file, facts.created, kind, text, environment)
         newest[owner] = facts
 
 
-def _changed(kind: CauseKind, software: _Software, names: Iterable[str]) -> _Words:
-    """Return `{"driver": "driver 570.1 -> 580.2"}`; empty where all versions are the same."""
+def _changed(kind: CauseKind, software: _Software, names: Iterable[str]) -> _Changes:
+    """Return `{"driver": "driver 570.1 -> 580.2"}`; empty if all versions are the same."""
     old, new = software
     changed = [name for name in names if old.get(name) != new.get(name)]
-    words = [f"{name} {old.get(name, 'absent')} -> {new.get(name, 'absent')}" for name in changed]
-    return {kind: ", ".join(words)} if words else {}
+    versions = [f"{name} {old.get(name, 'absent')} -> {new.get(name, 'absent')}" for name in changed]
+    return {kind: ", ".join(versions)} if versions else {}
 
 
 def _libraries(series: CaseSeries, software: _Software) -> list[str]:
-    """Return the packages whose versions matter: a peer's own, those on the CPU for a CPU's series, else CuPy's."""
+    """Return the packages whose versions matter: those of a peer, those on the CPU for a CPU's series, else CuPy's."""
     packages = sorted({*software[0], *software[1]})
     peer = series.key.subject.removeprefix("peer:")
     if peer != series.key.subject:
@@ -309,8 +304,8 @@ def _libraries(series: CaseSeries, software: _Software) -> list[str]:
     return [name for name in packages if name not in (*_TOOLCHAIN, *_DRIVER)]
 
 
-def _clock(series: CaseSeries, change: Change) -> _Words:
-    """Return that the SM clock changed, where it did by as much as the level."""
+def _clock(series: CaseSeries, change: Change) -> _Changes:
+    """Return a change of the SM clock that is as large as that of the level."""
     begin, place = max(change.start, change.place - _CLOCK_RUNS), change.place
     sides = series.clocks[begin:place], series.clocks[place : min(change.end, place + _CLOCK_RUNS)]
     before, after = (float(numpy.median(side)) for side in sides)
@@ -321,18 +316,18 @@ def _clock(series: CaseSeries, change: Change) -> _Words:
     return {"clock": f"{CAUSES['clock']} ({before / 1e6:.0f} -> {after / 1e6:.0f} MHz)"}
 
 
-def _named(found: Mapping[CauseKind, str], first: Sequence[CauseKind] = (), last: Iterable[str] = ()) -> Cause:
-    """Return the cause of what was `found`: kinds of `first` before the others, in the order of CAUSES; then `last`."""
+def _named(changes: Mapping[CauseKind, str], first: Sequence[CauseKind] = (), last: Iterable[str] = ()) -> Cause:
+    """Return the cause: kinds of `first` before the other changes, in the order of CAUSES; then `last`."""
     order: list[CauseKind] = [*first, *(kind for kind in CAUSES if kind not in first)]
-    kinds: list[CauseKind] = [kind for kind in order if kind in found] or [_UNEXPLAINED]
-    also = (*(found[kind] for kind in kinds[1:]), *last)
-    return Cause(kinds[0], found.get(kinds[0], CAUSES[kinds[0]]), also)
+    kinds: list[CauseKind] = [kind for kind in order if kind in changes] or [_UNEXPLAINED]
+    also = (*(changes[kind] for kind in kinds[1:]), *last)
+    return Cause(kinds[0], changes.get(kinds[0], CAUSES[kinds[0]]), also)
 
 
-# Shifts: steps of one cause put together, reported once however many cases moved.
+# Shifts: steps of one cause, which are reported once for all cases.
 
-RECENT = 30  # records of a series for which a step to the worse is held against it; afterwards it is history
-# Where these changed, times before and after were not made alike: no code has become slower.
+RECENT = 30  # records of a series for which a step to the worse counts; afterwards it is history
+# After these changes times are measured in another way: no code has become slower.
 _NOT_THE_CODE = ("protocol", "device", "clock")
 _NAMED = 3
 
@@ -349,12 +344,12 @@ class Shift:
 
     @property
     def cases(self) -> tuple[str, ...]:
-        """The cases that moved, each once."""
+        """The names of the cases that moved."""
         return tuple(dict.fromkeys(step.key.case for step in self.steps))
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics that moved, each once."""
+        """The metrics that moved."""
         return tuple(dict.fromkeys(step.key.metric for step in self.steps))
 
     @property
@@ -364,34 +359,37 @@ class Shift:
 
     @property
     def ratio(self) -> float:
-        """The ratio of the step that is largest."""
+        """The ratio of the largest step."""
         return self.largest.ratio
 
     def gravity(self, recent: int = RECENT) -> Gravity:
-        """Return `bad` where a kernel has become worse and still is, by a cause in the code or around it."""
-        held = [
-            step
+        """Return `bad` if a kernel has become and still is worse, by a cause in the code or around it."""
+        is_worse = any(
+            step.worse and not step.recovered and step.age <= recent and step.key.subject == "kernel"
             for step in self.steps
-            if step.worse and not step.recovered and step.age <= recent and step.key.subject == "kernel"
-        ]
-        return "bad" if held and self.first.cause.kind not in _NOT_THE_CODE else "note"
+        )
+        return "bad" if is_worse and self.first.cause.kind not in _NOT_THE_CODE else "note"
 
     def finding(self, recent: int = RECENT) -> Finding:
         """Return the finding of all its steps."""
-        case, metric = (found[0] if len(found) == 1 else None for found in (self.cases, self.metrics))
+        case, metric = (names[0] if len(names) == 1 else None for names in (self.cases, self.metrics))
         return Finding(self.gravity(recent), "step", case, self.message, metric, self.ratio)
 
     @property
     def message(self) -> str:
-        """One sentence: what moved, by how much, since when, why."""
+        """Cases, size, time and cause of the shift in one sentence."""
         step = self.first
-        why = "; ".join((step.cause.words, *(f"also {words}" for words in step.cause.also)))
-        recovered = ", meanwhile recovered" if step.worse and all(one.recovered for one in self.steps) else ""
+        why = "; ".join((step.cause.words, *(f"also {change}" for change in step.cause.also)))
+        recovered = ", meanwhile recovered" if step.worse and all(moved.recovered for moved in self.steps) else ""
         where = f" in {step.key.environment}" if step.key.environment else ""
-        return f"{self._what} {self._by}{where} since {step.since} ({step.record}){recovered}: {why}{self._commits}"
+        old, new = step.commits
+        commits = f" [{old[:8]}..{new[:8]}]" if old and new and old != new else ""
+        return (
+            f"{self._cases_text} {self._size_text}{where} since {step.since} ({step.record}){recovered}: {why}{commits}"
+        )
 
     @property
-    def _what(self) -> str:
+    def _cases_text(self) -> str:
         whose = {step.key.subject for step in self.steps} - {"kernel"}
         subject = f"{', '.join(sorted(whose)).replace(':', ' ')} " if whose else ""
         metrics = ", ".join(metric_words(metric) for metric in self.metrics)
@@ -401,31 +399,28 @@ class Shift:
         return f"{count_text(len(self.cases), 'case')} ({', '.join(self.cases[:_NAMED])}{more}), {subject}{metrics}:"
 
     @property
-    def _by(self) -> str:
+    def _size_text(self) -> str:
         changes = sorted(abs(step.ratio - 1) for step in self.steps)
-        word = "worse by" if self.first.worse else "better by"
+        direction = "worse by" if self.first.worse else "better by"
         if len(changes) > 1:
             least, usual, most = (share_text(share) for share in (changes[0], median(changes), changes[-1]))
-            return f"{word} {least} each," if least == most else f"{word} {least} to {most}, {usual} typically,"
+            return (
+                f"{direction} {least} each," if least == most else f"{direction} {least} to {most}, {usual} typically,"
+            )
         before, after = (value_text(self.first.key.metric, value) for value in (self.first.before, self.first.after))
-        return f"{word} {share_text(changes[0])} ({before} -> {after})"
-
-    @property
-    def _commits(self) -> str:
-        old, new = self.first.commits
-        return f" [{old[:8]}..{new[:8]}]" if old and new and old != new else ""
+        return f"{direction} {share_text(changes[0])} ({before} -> {after})"
 
 
 def shifts(steps: Iterable[Step]) -> list[Shift]:
-    """Return the steps put together, in the order of their first ones."""
-    found: dict[tuple[Owner, str, bool, str, str], list[Step]] = {}
+    """Return the shifts that the steps belong to, in the order of their first steps."""
+    groups: dict[tuple[Owner, str, bool, str, str], list[Step]] = {}
     for step in steps:
-        words = "" if step.cause.kind == "clock" else step.cause.words  # every case has its own reading of the clock
-        identity = step.key.owner, step.record, step.worse, step.cause.kind, words
-        found.setdefault(identity, []).append(step)
-    return [Shift(tuple(together)) for together in found.values()]
+        text = "" if step.cause.kind == "clock" else step.cause.words  # the clock's values differ between cases
+        identity = step.key.owner, step.record, step.worse, step.cause.kind, text
+        groups.setdefault(identity, []).append(step)
+    return [Shift(tuple(group)) for group in groups.values()]
 
 
-def findings(found: Sequence[Shift], recent: int = RECENT) -> list[Finding]:
-    """Return one finding for each shift, the grave ones first."""
-    return sorted((shift.finding(recent) for shift in found), key=lambda finding: finding.gravity != "bad")
+def findings(shifts: Sequence[Shift], recent: int = RECENT) -> list[Finding]:
+    """Return the finding of each shift, grave findings first."""
+    return sorted((shift.finding(recent) for shift in shifts), key=lambda finding: finding.gravity != "bad")

@@ -16,24 +16,23 @@ from prism_bench.analysis.boards import BoardFactor, BoardModel, observed, sever
 from prism_bench.analysis.compare.noise import path_for, read_noise
 from prism_bench.errors import unknown
 from prism_bench.record.identity import Owner
-from prism_bench.record.store import History as store_History
 from prism_bench.record.store.history import History
 from prism_bench.spec.metric import DERIVED, MEASURED
 from prism_bench.units import share_text
 
-# Runs of one series: which are outliers, what scatter they have, and how well a level of several is known.
+# Runs of one series: outliers, scatter, and the error of a level of several runs.
 
-NEIGHBOURS = 5  # runs whose median an outlier is compared with: what lasts longer than two is no outlier
+NEIGHBOURS = 5  # runs whose median an outlier is compared with: more than two equal runs are no outliers
 _LONELY = 5.0  # robust standard deviations from that median
-_UNSURE = 8.0  # a scatter learned from n independent runs is taken to be 1 + UNSURE / n times as large
-_TICKS = 4  # differences that a clock's tick is learned from, and a tenth of all
-_FINEST = 1e-4  # relative: samples are kept to four digits, so no series is known better
+_UNSURE = 8.0  # a scatter learned from n independent runs is assumed to be 1 + UNSURE / n times as large
+_TICKS = 4  # fewest differences from which a clock's tick is learned; they are also a tenth of all
+_FINEST = 1e-4  # relative: samples are kept to four digits, so no series is more precise
 
 Floats = NDArray[numpy.float64]
 
 
 def middle(values: Floats) -> float:
-    """Return the median of the values, of which none is missing; as `numpy.median` does, without its preparations."""
+    """Return the median of the values, without NaN; as `numpy.median` does, without its overhead."""
     low, high = (len(values) - 1) // 2, len(values) // 2
     ordered = numpy.partition(values, (low, high))
     return (float(ordered[low]) + float(ordered[high])) / 2
@@ -42,12 +41,12 @@ def middle(values: Floats) -> float:
 def filtered(values: Floats, size: int, mode: Literal["nearest", "reflect"] = "nearest") -> Floats:
     """Return at each run the median of `size` runs around it, the upper one of two.
 
-    Beyond its ends the series goes on with its outermost value ("nearest"), or backwards ("reflect").
+    Beyond its ends the series continues with its outermost value ("nearest"), or backwards ("reflect").
     """
     if not len(values):
         return numpy.empty(0)
     before, after = size // 2, (size - 1) // 2
-    if len(values) < size:  # too few to go backwards in one go
+    if len(values) < size:  # too few to reflect them once
         padded = numpy.pad(values, (before, after), mode="edge" if mode == "nearest" else "symmetric")
     elif mode == "nearest":
         padded = numpy.concatenate([values[:1].repeat(before), values, values[-1:].repeat(after)])
@@ -60,16 +59,16 @@ def filtered(values: Floats, size: int, mode: Literal["nearest", "reflect"] = "n
 
 
 def _middle_of_five(a: Floats, b: Floats, c: Floats, d: Floats, e: Floats) -> Floats:
-    """Return the median of five values at each place; sorting each five takes four times as long."""
+    """Return the median of five values at each position; sorting takes four times as long."""
     low = numpy.maximum(numpy.minimum(a, b), numpy.minimum(c, d))
     high = numpy.minimum(numpy.maximum(a, b), numpy.maximum(c, d))
     return numpy.maximum(numpy.minimum(low, high), numpy.minimum(numpy.maximum(low, high), e))
 
 
 def jitter(values: Floats) -> float:
-    """Return somewhat less than the standard deviation of a run.
+    """Return a low estimate of the standard deviation of a run, from differences of neighbours.
 
-    From differences of neighbours, in which levels and drift cancel.
+    Levels and drift cancel in them.
     """
     return 0.8 * 1.4826 * middle(numpy.abs(values[1:] - values[:-1])) / sqrt(2)
 
@@ -78,8 +77,8 @@ def jitter(values: Floats) -> float:
 class Scatter:
     """Scatter of runs about their level: `sigma` (robust), and `memory`, the correlation of a run with the next.
 
-    Fast drift makes neighbours alike; ten such runs show less of a level than ten independent ones. `runs` is from how
-    many the scatter was learned.
+    Fast drift makes neighbours similar; ten such runs show less of a level than ten independent runs. The scatter was
+    learned from `runs` runs.
     """
 
     sigma: float
@@ -88,11 +87,11 @@ class Scatter:
 
     @property
     def doubt(self) -> float:
-        """How much larger than `sigma` the scatter is taken to be, learned from so few runs: falls towards 1."""
+        """Factor on `sigma` for the uncertainty of a scatter from few runs; it falls towards 1."""
         return 1 + _UNSURE * (1 + self.memory) / (1 - self.memory) / self.runs
 
     def variance_of_level(self, count: int) -> float:
-        """Return the variance of the mean of `count` runs in a row whose correlation fades as memory**distance."""
+        """Return the variance of the mean of `count` consecutive runs, whose correlation fades as memory**distance."""
         return (self.sigma * self.doubt) ** 2 * _inflation(count, round(self.memory, 3)) / count
 
 
@@ -104,10 +103,10 @@ def _inflation(count: int, memory: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class SeriesRuns:
-    """Values of one series, oldest first (logarithms, so that differences are relative), and which of them are `odd`.
+    """Values of one series, oldest first (logarithms, so that differences are relative), and the outliers (`odd`).
 
     Odd runs count neither for a level nor for the scatter, but they show how far the series strays. `near` are the
-    medians of each run's neighbours, odd ones too.
+    medians of each run's neighbours, with odd runs.
     """
 
     values: Floats
@@ -116,9 +115,9 @@ class SeriesRuns:
 
     @classmethod
     def of(cls, logs: ArrayLike, floor: float) -> "SeriesRuns":
-        """Return the runs, outliers set apart (Hampel's filter): far from all neighbours, for two runs at most.
+        """Return the runs with their outliers (Hampel's filter): far from all neighbours, for two runs at most.
 
-        The two newest are never odd: it is unknown yet whether the next ones are alike.
+        The two newest runs are never odd: the next runs may be similar.
         """
         values: Floats = numpy.asarray(logs, float)
         near = filtered(values, NEIGHBOURS)
@@ -129,7 +128,7 @@ class SeriesRuns:
 
     @cached_property
     def kept(self) -> NDArray[numpy.intp]:
-        """The places of the runs that are not odd."""
+        """The positions of the runs that are not odd."""
         return numpy.flatnonzero(~self.odd)
 
     @cached_property
@@ -139,42 +138,42 @@ class SeriesRuns:
 
     @cached_property
     def middles(self) -> Floats:
-        """The median of the neighbours of each run that is not odd, without odd ones."""
+        """The median of the neighbours of each run that is not odd, without odd runs."""
         return self.near if len(self.kept) == len(self.values) else filtered(self.plain, NEIGHBOURS)
 
     @cached_property
     def jitter(self) -> float:
-        """That of the runs that are not odd."""
+        """The jitter of the runs that are not odd."""
         return jitter(self.plain)
 
     @cached_property
     def quantum(self) -> float:
-        """The typical difference of neighbours that differ: the tick of a clock that is coarser than the noise.
+        """The typical difference of unequal neighbours: the tick of a clock that is coarser than the noise.
 
-        0 where nearly all neighbours are the same: their few differences are steps, and no ticks.
+        0 if nearly all neighbours are equal: their few differences are steps, not ticks.
         """
         steps = numpy.abs(numpy.diff(self.plain))
         differing = steps[steps > _FINEST / 10]
         return middle(differing) if len(differing) >= max(_TICKS, len(steps) / 10) else 0.0
 
     def level(self, start: int, end: int) -> float:
-        """Return the median of the runs from `start` to before `end`, odd ones left out."""
+        """Return the median of the runs from `start` to before `end`, without odd runs."""
         return middle(self.usual(start, end))
 
     def usual(self, start: int, end: int) -> Floats:
-        """Return the runs from `start` to before `end` that are not odd; all of them where all are."""
+        """Return the runs from `start` to before `end` that are not odd, or all runs if all are odd."""
         piece = self.values[start:end]
         usual = piece[~self.odd[start:end]]
         return usual if len(usual) else piece
 
     def residuals(self, bounds: Sequence[int]) -> Floats:
-        """Return runs less the level of their piece, for the pieces between successive `bounds`; odd ones too."""
+        """Return all runs less the level of their piece, for the pieces between successive `bounds`."""
         return numpy.concatenate([self.values[a:b] - self.level(a, b) for a, b in pairwise(bounds)])
 
     def scatter(self, bounds: Sequence[int], apart: tuple[int, int] = (0, 0)) -> Scatter:
         """Return the scatter about the levels of the pieces, without the runs from the first to the second of `apart`.
 
-        A correlation estimated from n runs is (1 + 4 r) / n too low on average: M. G. Kendall, "Note on bias in the
+        A correlation r estimated from n runs is (1 + 4 r) / n too low on average: M. G. Kendall, "Note on bias in the
         estimation of autocorrelation", Biometrika 41, 1954.
         """
         counted = ~self.odd[bounds[0] : bounds[-1]]
@@ -191,7 +190,7 @@ class SeriesRuns:
 # Parts of a trend: steps with their causes, and breakpoints.
 
 CauseKind = Literal["protocol", "toolchain", "code", "device", "library", "driver", "clock", "sources", "unexplained"]
-# Of several things that changed, the first one in this order that explains the step is named as the cause.
+# Of several changes, the first change in this order that explains the step is named as the cause.
 CAUSES: dict[CauseKind, str] = {
     "protocol": "the way of measuring changed",
     "toolchain": "the compiler or runtime changed",
@@ -224,7 +223,7 @@ class Key:
 
 @dataclass(frozen=True)
 class Cause:
-    """Cause of a change of level: its `kind`, what changed in words, and what else changed in the same run."""
+    """Cause of a change of level: its `kind` and description, and other changes in the same run."""
 
     kind: CauseKind
     words: str
@@ -235,10 +234,10 @@ class Cause:
 class Step:
     """Change of the level of a series: from `before` to `after`, medians of the two pieces in the metric's unit.
 
-    `record` is the first record of the new level, `since` (UTC) the time of its commit, of measuring where that is
-    unknown or the old one's; `previous` is the last of the old one. `commits`
-    are those of the two. `nights` is how many records of the series the new level lasted. `age` is how many there were
-    since. `worse` is the direction, `recovered` that the newest level is no longer worse than `before`.
+    `previous` is the last record of the old level, `record` the first of the new level; `commits` are theirs. `since`
+    (UTC) is the time of the new commit, or of measuring if the commit is unknown or the old one. The new level lasted
+    `nights` records of the series; `age` counts the records since. `worse` is the direction, `recovered` means that the
+    newest level is no longer worse than `before`.
     """
 
     key: Key
@@ -256,15 +255,15 @@ class Step:
 
     @property
     def ratio(self) -> float:
-        """The new level over the old one."""
+        """The new level over the old level."""
         return self.after / self.before
 
 
 @dataclass(frozen=True)
 class Breakpoint:
-    """Place from which on, `record` made at `since`, something differs that may move every series of the machine.
+    """Change in `record`, made at `since`, that may move every series of the machine.
 
-    The series go on across it. `kind` is one of `CAUSES`.
+    The series continue across it. `kind` is one of `CAUSES`.
     """
 
     machine: str
@@ -276,15 +275,14 @@ class Breakpoint:
     environment: str = ""
 
 
-# Series of points: one case's metric over the runs of a machine, without what evidence shows cannot be trusted.
+# Series of points: one case's metric over the runs of a machine, without untrusted runs.
 #
-# Where several boards of one kind measured the runs, each run is divided by its board's factor. The factors are learned
-# from the window's own records, so that what a window finds depends on nothing else. A step at which other boards take
-# over counts only beyond what their factors may be off by; where they are not known, that is what boards which nobody
-# compared may differ by.
+# If several boards of one kind measured the runs, each run is divided by its board's factor. The factors are learned
+# from the window's records, so that its findings depend on nothing else. A step at which other boards take over counts
+# only beyond the error of their factors; the error of an unknown factor is that of boards without a comparison.
 
 _CLOCK_RUNS = 15  # runs whose median clock is the usual one: a state that lasts longer than half of them is no visit
-_CLOCK_SHARE = 0.02  # off the usual clock by more, a time shows nothing about the code
+_CLOCK_SHARE = 0.02  # a time that is measured further off the usual clock shows nothing about the code
 
 Ints = NDArray[numpy.integer]
 _KEY = ("case", "metric", "subject")
@@ -293,7 +291,7 @@ _OF_RUNS = ("record", "value", "clock", "code", "build", "board")
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """Trusted runs of one `key`, oldest first: `records` are their places in the history, `values` the medians."""
+    """Trusted runs of one `key`, oldest first: `records` are their positions in the history, `values` the medians."""
 
     key: Key
     records: Ints
@@ -302,25 +300,25 @@ class Course:
 
 @dataclass(frozen=True)
 class BoardLevels:
-    """The factors of a series' boards against its most frequent one, by the board's number among `names`."""
+    """Factors of a series' boards against its most frequent board, by the board's number among `names`."""
 
     names: Sequence[str]
     factors: Mapping[int, BoardFactor]
 
     def reach(self, before: Sequence[int], after: Sequence[int]) -> float:
-        """Return by how much, in log time, a step between these runs' boards may be due to them."""
+        """Return the largest step, in log time, that the boards of these runs may cause."""
         moved = self._moved(before, after)
         return sqrt(sum((share * self.factors[board].reach) ** 2 for board, share in moved.items()))
 
     def words(self, before: Sequence[int], after: Sequence[int]) -> str:
-        """Return what is not known of the boards that took over."""
+        """Return which board's factor is not known well enough, and why."""
         moved = self._moved(before, after)
-        board = max(moved, key=lambda one: abs(moved[one]) * self.factors[one].reach)
+        board = max(moved, key=lambda board: abs(moved[board]) * self.factors[board].reach)
         why = self.factors[board].reason or f"it may be off by {share_text(self.factors[board].reach)}"
         return f"board {self.names[board]} measured other runs than before; its factor is not known well enough: {why}"
 
     def _moved(self, before: Sequence[int], after: Sequence[int]) -> dict[int, float]:
-        """Return by how much each board's share of the runs grew."""
+        """Return the growth of each board's share of the runs."""
         return {
             board: list(after).count(board) / len(after) - list(before).count(board) / len(before)
             for board in {*before, *after}
@@ -329,11 +327,11 @@ class BoardLevels:
 
 @dataclass(frozen=True, eq=False)
 class CaseSeries(Course):
-    """The course of a key with what may have moved it.
+    """The course of a key with possible causes of its moves.
 
-    `clocks` are in hertz, 0 where none was read; `codes` number the machine codes, `builds` what they were made of, and
-    by which compiler; `boards` number the GPUs. `aside` are the runs that were set aside, by reason. `levels` are the
-    factors of several boards, by which the values are divided.
+    `clocks` are in hertz, 0 if not read; `codes` number the machine codes, `builds` their sources and compilers,
+    `boards` the GPUs. `aside` counts the runs that were set aside, by reason. `levels` are the factors of several
+    boards, by which the values are divided.
     """
 
     clocks: Floats
@@ -351,7 +349,7 @@ class CaseSeries(Course):
 
 @dataclass(frozen=True, eq=False)
 class SeriesPoints:
-    """Points of a history: those of each series together, oldest first. `starts` are the first rows of all series."""
+    """Points of a history, sorted by series, oldest first. `starts` are the first rows of all series."""
 
     columns: Mapping[str, NDArray[Any]]
     starts: Ints
@@ -359,13 +357,14 @@ class SeriesPoints:
 
     @classmethod
     def of(cls, history: History) -> "SeriesPoints":
-        """Return the points of a history, which are in memory once: each column goes when it has been sorted."""
+        """Return the points of a history; each column is freed when it is sorted, so that they are in memory once."""
         table = history.read(("value", "clock"))
         left, vocabulary = dict(table.columns), table.vocabulary
         del table
-        owner = _owner_numbers(history)[left["record"]]
+        numbers = {owner: number for number, owner in enumerate(_owners(history))}
+        owner = numpy.array([numbers[facts.owner] for facts in history.records], "i4")[left["record"]]
         sizes = [len(vocabulary[name]) for name in _KEY]
-        number = owner.astype("i4" if prod(sizes) * len(_owners(history)) < 1 << 31 else "i8")
+        number = owner.astype("i4" if prod(sizes) * len(numbers) < 1 << 31 else "i8")
         for name, size in zip(_KEY, sizes, strict=True):
             number *= size
             number += left[name]
@@ -379,11 +378,11 @@ class SeriesPoints:
 
 
 def series_of(history: History, first: int = 0, points: SeriesPoints | None = None) -> Iterator[CaseSeries]:
-    """Yield every series of the history; a key without a single trusted run is one with empty arrays.
+    """Yield every series of the history, with empty arrays for a key without a trusted run.
 
-    Set aside is what its record does not trust, and a run in which the device ran at another clock than in the runs
-    around it: such a run shows the clock. Only those from the record at place `first` on are counted as set aside.
-    `points` are those of the history, where the caller has them.
+    Runs are set aside if their record does not trust them, or if the device ran at another clock than in the runs
+    around: they show the clock. Only runs from the record at position `first` on are counted as set aside. `points` are
+    those of the history, if the caller has them.
     """
     points = points or SeriesPoints.of(history)
     columns, names, starts = points.columns, points.vocabulary, points.starts
@@ -397,16 +396,22 @@ def series_of(history: History, first: int = 0, points: SeriesPoints | None = No
         case, metric, subject = (names[name][int(columns[name][start])] for name in _KEY)
         machine, backend, environment = owners[int(columns["owner"][start])]
         key = Key(machine, backend, case, metric, subject, environment)
-        own = {name: columns[name][start:end] for name in _OF_RUNS}
-        if plain[number]:
-            yield _of_columns(key, own, {})
-        else:
-            counted = _Counted(names["doubt"], columns["record"][start:end] >= first)
-            yield _series(key, own, columns["doubt"][start:end], sound, counted)
+        runs = [columns[name][start:end] for name in _OF_RUNS]
+        aside: Counter[str] = Counter()
+        if not plain[number]:
+            is_trusted, counted = trusted[start:end], columns["record"][start:end] >= first
+            doubts: list[int] = columns["doubt"][start:end][~is_trusted & counted].tolist()
+            aside.update(names["doubt"][doubt] for doubt in doubts)
+            visits = visiting(columns["clock"][start:end][is_trusted])
+            if count := int((visits & counted[is_trusted]).sum()):
+                aside["the device ran at another clock than in the runs around"] = count
+            runs = [column[is_trusted][~visits] for column in runs]
+        record, value, clock, code, build, board = runs
+        yield CaseSeries(key, record, value, clock, code, build, board, aside)
 
 
 def _is_plain(clocks: NDArray[Any], trusted: NDArray[numpy.bool_], starts: Ints) -> list[bool]:
-    """Return which series have no run to set aside, at a glance: all are trusted, and no two clocks are far apart."""
+    """Return for each series whether it certainly has no run to set aside: all are trusted, and no clock differs."""
     lowest, highest = (reduce.reduceat(clocks.astype(float), starts) for reduce in (numpy.minimum, numpy.maximum))
     with numpy.errstate(divide="ignore", invalid="ignore"):
         close = (highest / lowest - 1 <= _CLOCK_SHARE) & (lowest > 0)
@@ -414,52 +419,22 @@ def _is_plain(clocks: NDArray[Any], trusted: NDArray[numpy.bool_], starts: Ints)
 
 
 def _owners(history: History) -> list[Owner]:
-    """Return the owners of the records, each once."""
+    """Return the distinct owners of the records."""
     return list(dict.fromkeys(facts.owner for facts in history.records))
 
 
-def _owner_numbers(history: History) -> Ints:
-    """Return the place of each record's owner among the owners."""
-    numbers = {owner: number for number, owner in enumerate(_owners(history))}
-    return numpy.array([numbers[facts.owner] for facts in history.records], "i4")
-
-
-@dataclass(frozen=True, eq=False)
-class _Counted:
-    """The texts of `doubts`, and which runs of a series are counted where they are set aside."""
-
-    doubts: Sequence[str]
-    runs: NDArray[numpy.bool_]
-
-
-def _series(
-    key: Key, columns: Mapping[str, NDArray[Any]], doubts: Ints, sound: NDArray[numpy.bool_], counted: _Counted
-) -> CaseSeries:
-    trusted = sound[doubts]
-    aside = Counter(counted.doubts[int(place)] for place in doubts[~trusted & counted.runs].tolist())
-    visits = visiting(columns["clock"][trusted])
-    if count := int((visits & counted.runs[trusted]).sum()):
-        aside["the device ran at another clock than in the runs around"] = count
-    return _of_columns(key, {name: column[trusted][~visits] for name, column in columns.items()}, aside)
-
-
-def _of_columns(key: Key, columns: Mapping[str, NDArray[Any]], aside: dict[str, int]) -> CaseSeries:
-    record, value, clock, code, build, board = (columns[name] for name in _OF_RUNS)
-    return CaseSeries(key, record, value, clock, code, build, board, aside)
-
-
 def visiting(clocks: Floats) -> NDArray[numpy.bool_]:
-    """Return which runs had a clock that is not the usual one of the runs around them; none without clocks."""
+    """Return for each run whether its clock differs from the usual clock of the runs around; False without clocks."""
     known = clocks > 0
-    found = numpy.zeros(len(clocks), bool)
+    visits = numpy.zeros(len(clocks), bool)
     if known.any():
         read = clocks[known].astype(float)
-        found[known] = numpy.abs(read / _usual(read) - 1) > _CLOCK_SHARE
-    return found
+        visits[known] = numpy.abs(read / _usual(read) - 1) > _CLOCK_SHARE
+    return visits
 
 
 def _usual(clocks: Floats) -> Floats:
-    """Return at each run the median of CLOCK_RUNS runs: those around it, at both ends the first and the last ones."""
+    """Return at each run the median of the CLOCK_RUNS runs around it, near the ends of the first or last runs."""
     half = _CLOCK_RUNS // 2
     if len(clocks) <= _CLOCK_RUNS:
         return numpy.full(len(clocks), numpy.median(clocks))
@@ -472,28 +447,31 @@ def levelled(history: History, every: Iterable[CaseSeries], names: Sequence[str]
 
     `names` are those of the boards that the series number.
     """
-    series = list(every)
     if not several_boards(history.records):
-        yield from series
+        yield from every
         return
-    metrics = {one.key.metric for one in series if len(set(one.boards.tolist())) > 1}
-    models = {metric: BoardModel(observed(history, metric)) for metric in metrics}
-    for one in series:
-        several = len(set(one.boards.tolist())) > 1
-        yield _levelled(one, models[one.key.metric], names) if several else one
+    models: dict[str, BoardModel] = {}
+    for series in every:
+        metric = series.key.metric
+        if len(set(series.boards.tolist())) == 1 or not len(series.boards):
+            yield series
+            continue
+        if metric not in models:
+            models[metric] = BoardModel(observed(history, metric))
+        yield _levelled(series, models[metric], names)
 
 
 def _levelled(series: CaseSeries, model: BoardModel, names: Sequence[str]) -> CaseSeries:
     numbers, counts = numpy.unique(series.boards, return_counts=True)
     usual = int(numbers[counts.argmax()])
-    case = series.key.case if series.key.subject == "kernel" else ""  # what a library does there is the usual factor
+    case = series.key.case if series.key.subject == "kernel" else ""  # a library's case has the usual factor
     factors = {board: model.factor(case, names[usual], names[board]) for board in map(int, numbers)}
     ratios = numpy.array([exp(factors[board].log) for board in series.boards.tolist()])
     return replace(series, values=series.values / ratios, levels=BoardLevels(names, factors))
 
 
 def higher_is_better(metric: str) -> bool:
-    """Return whether a larger value of the metric is better; of an unknown metric, a smaller one is."""
+    """Return whether a larger value of the metric is better; False for an unknown metric."""
     known = MEASURED.get(metric) or DERIVED.get(metric)
     return known is not None and known.better == "higher"
 
@@ -502,31 +480,32 @@ def higher_is_better(metric: str) -> bool:
 
 
 def chosen(
-    history: store_History, names: Sequence[str] = (), metrics: Sequence[str] = (), machines: Sequence[str] = ()
-) -> store_History:
-    """Return the part of the history of these machines and metrics and of cases with these names; all without one.
+    history: History, names: Sequence[str] = (), metrics: Sequence[str] = (), machines: Sequence[str] = ()
+) -> History:
+    """Return the part of the history of these machines, metrics and cases; an empty sequence chooses all.
 
-    A name is that of a kernel, of a variant (`kernel:variant`) or of a case in full. What no record knows is an error.
+    A name is that of a kernel, of a variant (`kernel:variant`) or of a case in full. Raise a UsageError for a name that
+    is in no record.
     """
     if not history.records:
         return history
-    cases, known = _cases(history.names("case"), names), history.names("metric")
-    _require("metric", metrics, known)
-    only = replace(
+    known_cases, cases = history.names("case"), list[str]()
+    for name in names:
+        named = [case for case in known_cases if name in _names(case)]
+        if not named:
+            raise unknown("kernel or case", name, {part for case in known_cases for part in _names(case)})
+        cases += named
+    _require("metric", metrics, history.names("metric"))
+    part = replace(
         history,
         cases=frozenset(cases) if cases else history.cases,
         metrics=frozenset(metrics) if metrics else history.metrics,
     )
-    return _of_machines(only, machines)
-
-
-def _cases(known: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return every known case that one of the names means."""
-    found = {name: [case for case in known if name in _names(case)] for name in names}
-    for name in names:
-        if not found[name]:
-            raise unknown("kernel or case", name, {one for case in known for one in _names(case)})
-    return [case for cases in found.values() for case in cases]
+    if not machines:
+        return part
+    _require("machine", machines, {facts.machine for facts in history.records})
+    kept = [position for position, facts in enumerate(history.records) if facts.machine in machines]
+    return replace(part.part(kept), problems=history.problems)
 
 
 def _names(case: str) -> tuple[str, str, str]:
@@ -534,22 +513,14 @@ def _names(case: str) -> tuple[str, str, str]:
     return case, kernel, kernel.partition(":")[0]
 
 
-def _of_machines(history: store_History, machines: Sequence[str]) -> store_History:
-    if not machines:
-        return history
-    _require("machine", machines, {facts.machine for facts in history.records})
-    kept = [place for place, facts in enumerate(history.records) if facts.machine in machines]
-    return replace(history.part(kept), problems=history.problems)
+def _require(kind: str, names: Sequence[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise unknown(kind, name, known)
 
 
-def _require(kind: str, wanted: Sequence[str], known: Collection[str]) -> None:
-    for one in wanted:
-        if one not in known:
-            raise unknown(kind, one, known)
-
-
-def kept_floors(history: store_History, folder: Path) -> dict[tuple[str, str, str, str], float]:
-    """Return the noise floors by machine, backend, case and metric, as far as `prism-bench noise` measured them."""
+def kept_floors(history: History, folder: Path) -> dict[tuple[str, str, str, str], float]:
+    """Return the noise floors by machine, backend, case and metric that `prism-bench noise` measured."""
     floors: dict[tuple[str, str, str, str], float] = {}
     if not folder.is_dir():
         return floors
@@ -560,19 +531,19 @@ def kept_floors(history: store_History, folder: Path) -> dict[tuple[str, str, st
     return floors
 
 
-# Windows of a history: so many records of one machine, backend and environment that their series are tested together.
+# Windows of a history: blocks of consecutive records of one owner whose series are tested together.
 #
-# A history of years is tested piece by piece, so that neither memory nor the time for one run more grows with it. A
-# window begins with the last records of the one before it: a step near its end is tested with runs on both sides. Where
-# a window begins depends on nothing but the number of records before it.
+# A history of years is tested by windows, so that neither memory nor the time for one more run grows with it. A window
+# begins with the last records of the window before: a step near its end is tested with runs on both sides. The start of
+# a window depends only on the number of records before it.
 
-LENGTH = 768  # records of a window that no earlier one has
-OVERLAP = 256  # records that it shares with the one before
+LENGTH = 768  # records of a window that no earlier window has
+OVERLAP = 256  # records that a window shares with the window before
 
 
 @dataclass(frozen=True)
 class RecordWindow:
-    """Records of one owner: their `places` in the history, of which `shared` are in an earlier window."""
+    """Records of one owner: their `places` (positions) in the history, of which `shared` are in an earlier window."""
 
     machine: str
     backend: str
@@ -583,16 +554,16 @@ class RecordWindow:
     environment: str = ""
 
     def tests(self, record: int) -> bool:
-        """Return whether a step that begins at this place of the window is for this window to find."""
+        """Return whether this window must detect a step that begins at this position of the window."""
         return (not self.shared or record >= OVERLAP // 2) and (self.is_last or record < self.end)
 
     @property
     def end(self) -> int:
-        """The place from which on steps are for the next window to find."""
+        """The position from which on the next window must detect steps."""
         return len(self.places) if self.is_last else len(self.places) - OVERLAP // 2
 
 
-def windows_of(history: store_History) -> Iterator[RecordWindow]:
+def windows_of(history: History) -> Iterator[RecordWindow]:
     """Yield the windows of each machine, backend and environment, the oldest first."""
     owners: dict[Owner, list[int]] = {}
     for place, facts in enumerate(history.records):
@@ -607,56 +578,56 @@ def windows_of(history: store_History) -> Iterator[RecordWindow]:
 
 @dataclass(frozen=True, eq=False)
 class BoardCourse(Course):
-    """A course with the GPU of each run: the same number in `boards` for the same one, in every course of a history.
+    """A course with the GPU of each run; a GPU has the same number in all courses of a history.
 
-    It is the point's own board, since a merged record has several; where that is unknown, or several boards measured
-    the case, what its record was measured on.
+    It is the point's board, since a merged record has several; if that is unknown, or several boards measured the case,
+    the record's device.
     """
 
     boards: Ints
 
 
-def window_courses(history: store_History, backend: str | None = None) -> Iterator[list[BoardCourse]]:
+def window_courses(history: History, backend: str | None = None) -> Iterator[list[BoardCourse]]:
     """Yield for each window, of one backend or of all, the courses of its runs that no earlier window has.
 
-    A key without a trusted run there has none. No more than one window is in memory.
+    A key without a trusted run there has no course. At most one window is in memory.
     """
     numbers: dict[str, int] = {}
     for window in windows_of(history):
         if backend in (None, window.backend):
-            yield list(_own_courses(history.part(window.places), window, numbers))
+            yield list(_new_courses(history.part(window.places), window, numbers))
 
 
-def _own_courses(part: store_History, window: RecordWindow, numbers: dict[str, int]) -> Iterator[BoardCourse]:
-    """Yield the courses of a window's own runs, as arrays that hold no others."""
+def _new_courses(part: History, window: RecordWindow, numbers: dict[str, int]) -> Iterator[BoardCourse]:
+    """Yield the courses of the runs that no earlier window has, as arrays without other runs."""
     places, points = numpy.array(window.places, "i4"), SeriesPoints.of(part)
     devices = _numbered((facts.device for facts in part.records), numbers)
     known = _numbered(points.vocabulary["board"], numbers)
-    unknown = numbers.get("", -1)
-    for one in series_of(part, points=points):
-        own = one.records >= window.shared
-        if own.any():
-            boards, within = known[one.boards[own]], one.records[own]
-            boards = numpy.where(boards == unknown, devices[within], boards)
-            yield BoardCourse(one.key, places[within], one.values[own], boards)
+    unknown_board = numbers.get("", -1)
+    for series in series_of(part, points=points):
+        new = series.records >= window.shared
+        if new.any():
+            boards, within = known[series.boards[new]], series.records[new]
+            boards = numpy.where(boards == unknown_board, devices[within], boards)
+            yield BoardCourse(series.key, places[within], series.values[new], boards)
 
 
-def courses(history: store_History, wanted: Collection[Key] | None = None) -> Iterator[BoardCourse]:
-    """Yield the whole course of every key with a trusted run, or of the `wanted` ones; they may be many."""
-    found: dict[Key, list[BoardCourse]] = {}
+def courses(history: History, wanted: Collection[Key] | None = None) -> Iterator[BoardCourse]:
+    """Yield the whole course of every key with a trusted run, or only of the `wanted` keys."""
+    parts: dict[Key, list[BoardCourse]] = {}
     for window in window_courses(history):
-        for one in window:
-            if wanted is None or one.key in wanted:
-                found.setdefault(one.key, []).append(one)
-    for key, parts in found.items():
+        for course in window:
+            if wanted is None or course.key in wanted:
+                parts.setdefault(course.key, []).append(course)
+    for key, several in parts.items():
         yield BoardCourse(
             key,
-            numpy.concatenate([one.records for one in parts]),
-            numpy.concatenate([one.values for one in parts]),
-            numpy.concatenate([one.boards for one in parts]),
+            numpy.concatenate([course.records for course in several]),
+            numpy.concatenate([course.values for course in several]),
+            numpy.concatenate([course.boards for course in several]),
         )
 
 
-def _numbered(words: Iterable[str], numbers: dict[str, int]) -> Ints:
-    """Return the number of each word; a new one gets the next."""
-    return numpy.array([numbers.setdefault(word, len(numbers)) for word in words], "i4")
+def _numbered(texts: Iterable[str], numbers: dict[str, int]) -> Ints:
+    """Return the number of each text; a new text gets the next number."""
+    return numpy.array([numbers.setdefault(text, len(numbers)) for text in texts], "i4")

@@ -11,7 +11,14 @@ from rich.text import Text
 
 from prism_bench.analysis.peers import UNSTABLE_MARK, HeadlineRow, PeerRow, peer_rows, range_text, unstable_stand_in
 from prism_bench.analysis.run_analysis import Finding, Reading, metric_words, read, value_text
-from prism_bench.analysis.summary import SummaryRow, conditions, implementation, time_spent, window_seconds, words
+from prism_bench.analysis.summary import (
+    SummaryRow,
+    condition_texts,
+    conditions,
+    implementation,
+    time_spent,
+    window_seconds,
+)
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.plausibility import is_bandwidth
 from prism_bench.record.run_record import IMPORTED, CaseResult, RunRecord
@@ -371,7 +378,7 @@ def _legend(table: CaseTable) -> list[Text]:
 def _conditions(record: RunRecord) -> list[Text]:
     """Return the state of the device while it was measured; nothing where it was not watched."""
     seen = conditions(record)
-    pairs = words(seen) if seen else ()
+    pairs = condition_texts(seen) if seen else ()
     return [Text(", ".join(f"{name} {value}" for name, value in pairs), style="dim")] if seen else []
 
 
