@@ -1,4 +1,4 @@
-"""`prism_bench.benchmark` and `prism_bench.compare`: time any CuPy or PyTorch callable, or compare two of them."""
+"""`prism_bench.benchmark` and `prism_bench.compare`: time any CuPy or PyTorch callable, and compare two."""
 
 import os
 import sys
@@ -20,25 +20,24 @@ from prism_bench.record.measurement import Measurement, merged
 from prism_bench.run.measuring import measure_metric
 from prism_bench.units import rate_text, share_text, time_text
 
-# Progress of the Python API's long calls: a bar in a notebook and on a terminal, nothing in a pipe or a file.
+# Progress of long calls: a bar in a notebook and on a terminal, nothing in a pipe or a file.
 #
-# It is drawn when a step is done and at no other time: no thread draws while a launch is timed. A notebook's bar is
-# plain HTML, which is updated in place, so that no widget package is needed. PRISM_BENCH_PROGRESS=0 turns all of it
-# off.
+# It is drawn only when a step begins: no thread draws while a launch is timed. A notebook's bar is plain HTML, which is
+# updated in place, so that no widget package is needed. PRISM_BENCH_PROGRESS=0 turns the bar off.
 
-Step = Callable[[str], None]  # a step begins, described in a few words
+Step = Callable[[str], None]  # begins a step with this description
 SWITCH = "PRISM_BENCH_PROGRESS"
 
 
 @contextmanager
 def shown_progress(title: str, steps: int) -> Iterator[Step]:
-    """Yield a function that draws the beginning of each of `steps` steps; the bar goes when the block ends."""
+    """Yield a function that draws the beginning of each of `steps` steps; the bar disappears when the block ends."""
     draw, clear = _canvas(title)
     begun = 0
 
-    def step(words: str) -> None:
+    def step(description: str) -> None:
         nonlocal begun
-        draw(min(begun, steps), steps, words)
+        draw(min(begun, steps), steps, description)
         begun += 1
 
     try:
@@ -52,21 +51,16 @@ _Canvas = tuple[Callable[[int, int, str], None], Callable[[], None]]
 
 
 def _canvas(title: str) -> _Canvas:
-    """Return what draws a bar here and what clears it."""
+    """Return the functions that draw and clear a bar here."""
     if os.environ.get(SWITCH) != "0":
-        display = _notebook_display()
+        ipython = sys.modules.get("IPython")  # loaded inside a notebook's kernel
+        shell = ipython.get_ipython() if ipython else None
+        display = getattr(sys.modules.get("IPython.display"), "display", None) if hasattr(shell, "kernel") else None
         if display is not None:
             return _in_notebook(title, display)
         if sys.stderr is not None and sys.stderr.isatty():
             return _on_terminal(title)
-    return lambda done, total, words: None, lambda: None
-
-
-def _notebook_display() -> Any:
-    """Return IPython's `display` inside a notebook's kernel; None elsewhere. It imports nothing."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    return getattr(sys.modules.get("IPython.display"), "display", None) if hasattr(shell, "kernel") else None
+    return lambda done, total, description: None, lambda: None
 
 
 def _in_notebook(title: str, display: Any) -> _Canvas:
@@ -79,8 +73,8 @@ def _in_notebook(title: str, display: Any) -> _Canvas:
         else:
             handle.append(display(bundle, raw=True, display_id=True))
 
-    def draw(done: int, total: int, words: str) -> None:
-        show(f'<div>{escape(title)} <progress value="{done}" max="{total}"></progress> {escape(words)}</div>')
+    def draw(done: int, total: int, description: str) -> None:
+        show(f'<div>{escape(title)} <progress value="{done}" max="{total}"></progress> {escape(description)}</div>')
 
     return draw, lambda: show("")
 
@@ -102,27 +96,27 @@ def _on_terminal(title: str) -> _Canvas:
     )
     job = bar.add_task("", total=None, title=title)
 
-    def draw(done: int, total: int, words: str) -> None:
+    def draw(done: int, total: int, description: str) -> None:
         bar.start()
-        bar.update(job, description=words, completed=done, total=total)
+        bar.update(job, description=description, completed=done, total=total)
         bar.refresh()
 
     return draw, bar.stop
 
 
-# A callable measured and cross-checked: inspected, timed, timed again the other way, its claims checked.
+# Measurement of a callable with cross-checks: inspected, timed, timed again the other way, its claims checked.
 
 CRITERION = Criterion(precision=0.004, min_samples=24, max_samples=60, seconds=1.0)
-MORE = Criterion(precision=0.0, min_samples=60, max_samples=60, seconds=1.0)  # where one sample is odd
+MORE = Criterion(precision=0.0, min_samples=60, max_samples=60, seconds=1.0)  # after a single odd sample
 _CHECKED_SAMPLES = 5
-_WARM_UP = 3  # calls in which libraries compile, choose and record; none of them is looked at
-STEPS = 4  # of a measurement: calls of the callable to warm up, its inspection, its times, the checks of these
+_WARM_UP = 3  # calls in which libraries compile, choose and record; they are not checked
+STEPS = 4  # of a measurement: warm-up, inspection, times, checks
 _NEAR_OVERHEAD = 1.5  # times an empty kernel
 
 
 @dataclass(frozen=True)
 class TimedCallable:
-    """A callable, the metric to time it by, its name, and the bytes and operations that one call is claimed to take."""
+    """A callable, the metric to time it by, its name, and the claimed bytes and operations of one call."""
 
     function: Callable[[], object]
     metric: str
@@ -131,24 +125,24 @@ class TimedCallable:
     flops: int | None = None
 
 
-def measured(backend: Any, library: str, subject: TimedCallable, step: Step = lambda words: None) -> Measurement:
-    """Measure a callable, and call `step` before each of the STEPS of that.
+def measured(backend: Any, library: str, subject: TimedCallable, step: Step = lambda description: None) -> Measurement:
+    """Measure a callable, and call `step` before each of the STEPS.
 
-    MeasurementInvalid where it cannot be timed honestly, or its time cannot be true.
+    Raise MeasurementInvalid if it cannot be timed honestly, or its time cannot be true.
     """
     with backend.harness.ordinary_cache() as cache:
         step("warming up")
         for _ in range(_WARM_UP):
             subject.function()
-        found = _Checked(backend, library, subject).measurement(step)
+        measurement = _Checked(backend, library, subject).measurement(step)
         if cache.is_used:
             raise MeasurementInvalid("the call sets a part of L2 aside, so caches cannot be cleared")
     refuse_replaced()
-    return found
+    return measurement
 
 
 class _Checked:
-    """One callable on one backend."""
+    """Checked measurement of one callable on one backend."""
 
     def __init__(self, backend: Any, library: str, subject: TimedCallable) -> None:
         self._backend, self._subject = backend, subject
@@ -157,61 +151,57 @@ class _Checked:
         self._bounds = backend.bounds()
 
     def measurement(self, step: Step) -> Measurement:
-        """Return the measurement with its notes; MeasurementInvalid where a check fails."""
+        """Return the measurement with its notes; raise MeasurementInvalid if a check fails."""
         step("inspecting")
+        subject, bounds = self._subject, self._bounds
         inspector = self._backend.inspector()
-        inspection, floors = inspector.inspect(self._subject.function), inspector.floors()
+        inspection, floors = inspector.inspect(subject.function), inspector.floors()
         step("timing")
-        found = self._timed(self._subject.metric)
-        notes = [*inspection.notes, *self._levels(found.samples)]
+        timed = self._timed(subject.metric)
+        seconds = timed.median or 0.0
+        notes = [*inspection.notes, *self._levels(timed.samples)]
         step("checking")
-        cold, problem = self._compared(found.median or 0.0, floors)
+        cold, problem = self._cold(seconds, floors)
         _refuse(call_checks.at_overhead(cold, floors.nothing, floors.launch))
         _refuse(problem)
-        self._refuse_rates(found)
+        held, cache_rate = bounds.l2_bytes if subject.metric == "hot_time" else 0, bounds.cache_bandwidth(timed.clock)
+        _refuse(call_checks.too_many_bytes(subject.bytes, seconds, bounds.bus, held, cache_rate))
+        _refuse(call_checks.too_many_operations(subject.flops, seconds, bounds.operations(timed.clock)))
         if cold < _NEAR_OVERHEAD * floors.launch:
             notes.append(f"near launch overhead: an empty kernel takes {time_text(floors.launch)}")
-        return replace(found, notes=(*found.notes, *notes))
+        return replace(timed, notes=(*timed.notes, *notes))
 
     def _timed(self, metric: str) -> Measurement:
-        """Return samples of the metric, more where a single one is odd: it may be alone, or of a second level."""
+        """Return samples of the metric, more after a single odd sample, which may belong to a second level."""
         once = self._timers[metric]()
-        found = measure_metric(metric, self._subject.name, once, CRITERION, ClockGate())[0]
-        if call_checks.levels(found.samples) or not call_checks.has_odd_sample(found.samples):
-            return found
+        timed = measure_metric(metric, self._subject.name, once, CRITERION, ClockGate())[0]
+        if call_checks.levels(timed.samples) or not call_checks.has_odd_sample(timed.samples):
+            return timed
         more = measure_metric(metric, self._subject.name, once, MORE, ClockGate())[0]
-        clocks = ((*found.clocks[0], *more.clocks[0]),) if found.clocks and more.clocks else found.clocks
-        return replace(found, processes=((*found.samples, *more.samples),), clocks=clocks)
+        clocks = ((*timed.clocks[0], *more.clocks[0]),) if timed.clocks and more.clocks else timed.clocks
+        return replace(timed, processes=((*timed.samples, *more.samples),), clocks=clocks)
 
-    def _compared(self, seconds: float, floors: Any) -> tuple[float, str | None]:
-        """Return the cold time, and why the other kind of time does not go with it."""
+    def _cold(self, seconds: float, floors: Any) -> tuple[float, str | None]:
+        """Return the cold time, and why it contradicts the time of the other kind, or None."""
         warming = self._bounds.l2_bytes / self._bounds.bus if self._bounds.bus else 0.0
         if self._subject.metric == "cold_time":
             once = partial(self._harness.timed, self._subject.function, cold=False)
             warm = median(once().seconds for _ in range(_CHECKED_SAMPLES))
             return seconds, call_checks.less_work_when_cold(seconds, warm, warming)
-        alone = self._timed("cold_time")  # a graph holds many calls, and its time is their mean
-        self._levels(alone.samples)
-        cold = alone.median or 0.0
+        single = self._timed("cold_time")  # a graph holds many calls, and its time is their mean
+        self._levels(single.samples)
+        cold = single.median or 0.0
         problem = call_checks.less_work_when_hot(cold, seconds, floors.launch, warming)
         return cold, problem or call_checks.less_work_when_cold(cold, seconds, warming)
 
     def _levels(self, samples: Sequence[float]) -> list[str]:
-        """Return a note where samples have two levels; MeasurementInvalid where those are two kinds of work."""
-        found = call_checks.levels(samples)
-        if found and found.is_other_work:
+        """Return a note if samples have two levels; raise MeasurementInvalid if those are two kinds of work."""
+        levels = call_checks.levels(samples)
+        if levels and levels.is_other_work:
             raise MeasurementInvalid(
-                f"{found}: the call does not do the same work every time, or something else works on the device"
+                f"{levels}: the call does not do the same work every time, or something else works on the device"
             )
-        return [str(found)] if found else []
-
-    def _refuse_rates(self, found: Measurement) -> None:
-        bounds, subject, seconds = self._bounds, self._subject, found.median or 0.0
-        held = bounds.l2_bytes if subject.metric == "hot_time" else 0
-        _refuse(
-            call_checks.too_many_bytes(subject.bytes, seconds, bounds.bus, held, bounds.cache_bandwidth(found.clock))
-        )
-        _refuse(call_checks.too_many_operations(subject.flops, seconds, bounds.operations(found.clock)))
+        return [str(levels)] if levels else []
 
 
 def _refuse(problem: str | None) -> None:
@@ -226,19 +216,19 @@ MODES = {"cold": "cold_time", "hot": "hot_time"}
 
 @dataclass(frozen=True, repr=False)
 class Benchmark(Measurement):
-    """A measurement that knows the bytes and operations behind it."""
+    """Measurement with the bytes and operations of one call."""
 
     bytes: int | None = None
     flops: int | None = None
 
     @property
     def bandwidth(self) -> float | None:
-        """Bytes per second, where the bytes were given."""
+        """Bytes per second, or None without `bytes`."""
         return self.bytes / self.median if self.bytes and self.median else None
 
     @property
     def flop_rate(self) -> float | None:
-        """Operations per second, where they were given."""
+        """Operations per second, or None without `flops`."""
         return self.flops / self.median if self.flops and self.median else None
 
     def __str__(self) -> str:
@@ -259,15 +249,15 @@ def benchmark(
     """Time a callable without arguments that works on the current CUDA stream of CuPy or PyTorch.
 
     `mode` is `cold` (caches cleared before each call) or `hot` (replay of a CUDA graph of many calls). `stream` is
-    a CuPy or PyTorch stream to time on; by default a new one is made current while the callable runs. `bytes` and
-    `flops` of one call, where given, make rates. Seconds inside.
+    a CuPy or PyTorch stream to time on; by default a new stream is current while the callable runs. `bytes` and `flops`
+    of one call, if given, make rates. Times are in seconds.
 
     The callable runs about a hundred times. A part of L2 that is set aside is given back meanwhile, and set aside
-    again at the end. Raises UsageError for a bad mode, BackendUnavailable without a GPU, and MeasurementInvalid where
+    again at the end. Raises UsageError for a bad mode, BackendUnavailable without a GPU, and MeasurementInvalid if
     the call cannot be timed honestly: it enqueues nothing, waits for the device, works on another stream or after it
     has returned, does less work in some calls than in others (one of ten, in a graph, or with cold caches), claims
     more bytes or operations than the device can do, or a function of the clock was replaced. `notes` of the result
-    name what else was seen.
+    name other observations.
     """
     if mode not in MODES:
         raise UsageError(f"mode is '{mode}'; it is one of {', '.join(MODES)}")
@@ -277,11 +267,11 @@ def benchmark(
 
     subject = TimedCallable(function, MODES[mode], name or getattr(function, "__name__", "callable"), bytes, flops)
     with borrowed_backend(stream) as (backend, library), shown_progress("benchmark", STEPS) as step:
-        found = measured(backend, library, subject, step)
-    return Benchmark(**{**vars(found), "bytes": bytes, "flops": flops})
+        measurement = measured(backend, library, subject, step)
+    return Benchmark(**{**vars(measurement), "bytes": bytes, "flops": flops})
 
 
-# `prism_bench.compare`: is one callable faster than another? Interleaved rounds, one verdict.
+# `prism_bench.compare`: verdict on two callables from interleaved rounds.
 
 _LEAST_ROUNDS = 3
 _Side = Callable[[], Measurement]
@@ -289,7 +279,7 @@ _Side = Callable[[], Measurement]
 
 @dataclass(frozen=True, repr=False)
 class CallableComparison:
-    """The second callable against the first: `b` was called slower, faster, the same, or nothing is decided.
+    """The second callable against the first: `b` is slower, faster, the same, or undecided.
 
     `a` and `b` are the measurements of both, one group of samples per round.
     """
@@ -300,12 +290,12 @@ class CallableComparison:
 
     @property
     def verdict(self) -> Verdict:
-        """What `b` is compared with `a`: slower, faster, same or inconclusive."""
+        """Verdict on `b` compared with `a`: slower, faster, same or inconclusive."""
         return self.judgement.verdict
 
     @property
     def ratio(self) -> float:
-        """The time of `b` over that of `a`: below 1 where `b` is faster."""
+        """The time of `b` over that of `a`: below 1 if `b` is faster."""
         return self.judgement.estimate.ratio
 
     @property
@@ -315,7 +305,7 @@ class CallableComparison:
 
     def __str__(self) -> str:
         low, high = self.interval
-        times = " against ".join(time_text(medians(one.processes).typical) for one in (self.b, self.a))  # paired
+        times = " against ".join(time_text(medians(side.processes).typical) for side in (self.b, self.a))  # paired
         text = f"{self.b.subject} is {_WORDS[self.verdict]} {self.a.subject}: {times}, {self.ratio:.3f}x"
         text += f" ({low:.3f} to {high:.3f}), noise floor {share_text(self.judgement.floor)}"
         return text + (f"; {self.judgement.reason}" if self.judgement.reason else "")
@@ -324,7 +314,7 @@ class CallableComparison:
         return f"<{type(self).__name__} {self}>"
 
     def _repr_html_(self) -> str:
-        groups = [(one.subject, one.samples) for one in (self.a, self.b)]
+        groups = [(side.subject, side.samples) for side in (self.a, self.b)]
         every = (*self.a.samples, *self.b.samples)
         return display.view(str(self), display.dots(groups, (time_text(min(every)), time_text(max(every)))))
 
@@ -348,32 +338,35 @@ def compare(
     """Time two callables without arguments alternately on the current CUDA stream, and return a verdict.
 
     Each round measures both, in the order first, second, second, first over two rounds, with every check of
-    `benchmark`. `mode` is `cold` or `hot`, `stream` as `benchmark` takes it. All rounds are in this process: what
-    differs between processes, as the placement of memory, is not in the interval. A notebook and a terminal show a bar.
+    `benchmark`. `mode` is `cold` or `hot`, `stream` as in `benchmark`. All rounds are in this process: differences
+    between processes, such as the placement of memory, are not in the interval. A notebook and a terminal show a bar.
 
-    Raises UsageError for a bad mode, fewer than 3 rounds or what cannot be called, BackendUnavailable without a GPU,
-    and MeasurementInvalid where one of the calls cannot be timed honestly.
+    Raises UsageError for a bad mode, fewer than 3 rounds or an argument that is not callable, BackendUnavailable
+    without a GPU, and MeasurementInvalid if a call cannot be timed honestly.
     """
-    for one in (first, second):
-        if not callable(one):
-            raise UsageError(f"compare takes two callables without arguments, not {type(one).__name__}")
+    functions = first, second
+    for function in functions:
+        if not callable(function):
+            raise UsageError(f"compare takes two callables without arguments, not {type(function).__name__}")
     if mode not in MODES:
         raise UsageError(f"mode is '{mode}'; it is one of {', '.join(MODES)}")
     if rounds < _LEAST_ROUNDS:
         raise UsageError(f"rounds is {rounds}; a spread between rounds needs at least {_LEAST_ROUNDS}")
     from prism_bench.backends.cuda.backend import borrowed_backend
 
-    names = _names(first, second)
+    names = [getattr(function, "__name__", "") for function in functions]
+    if "" in names or "<lambda>" in names or names[0] == names[1]:
+        names = ["first", "second"]
     with borrowed_backend(stream) as (backend, library):
-        subjects = [TimedCallable(one, MODES[mode], name) for one, name in zip((first, second), names, strict=True)]
-        sides = [partial(measured, backend, library, one) for one in subjects]
+        subjects = [TimedCallable(function, MODES[mode], name) for function, name in zip(functions, names, strict=True)]
+        sides = [partial(measured, backend, library, subject) for subject in subjects]
         with shown_progress("compare", 2 * rounds) as step:
             a, b = alternated(sides[0], sides[1], rounds, step)
     return compared(a, b)
 
 
 def alternated(
-    first: _Side, second: _Side, rounds: int, step: Step = lambda words: None
+    first: _Side, second: _Side, rounds: int, step: Step = lambda description: None
 ) -> tuple[Measurement, Measurement]:
     """Return both sides' measurements of all rounds; every other round begins with the second side.
 
@@ -390,11 +383,3 @@ def alternated(
 def compared(a: Measurement, b: Measurement, rules: VerdictRules = RULES) -> CallableComparison:
     """Return the verdict on two measurements of one metric."""
     return CallableComparison(a, b, judged([pair_of(a, b)], rules)[0])
-
-
-def _names(first: Callable[[], object], second: Callable[[], object]) -> tuple[str, str]:
-    """Return the functions' names; `first` and `second` where those are no names or the same."""
-    names = tuple(getattr(one, "__name__", "") for one in (first, second))
-    if "" in names or "<lambda>" in names or names[0] == names[1]:
-        return "first", "second"
-    return names[0], names[1]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from prism_bench.backends import Backend, Runnable, open_backend
 from prism_bench.catalogue import Catalogue, discover, of_project
@@ -18,26 +18,27 @@ from prism_bench.workflows.tuning.choice import DEFAULT_FOLDER, TuningMachine, a
 from prism_bench.workflows.tuning.crossover import FORMS, HALVES, Picked, path_for, pick, read_measured
 from prism_bench.workflows.tuning.search import OnlineTuner
 
-# A kernel that tunes itself while it is used: each call launches the tuner's choice, times it and records the time.
+# Kernel that is tuned while it is used: each call launches the tuner's choice, times it and records the time.
 
-Stopwatch = Callable[[Callable[[], None]], float]  # calls what it is given and returns the seconds it took
+Stopwatch = Callable[[Callable[[], None]], float]  # calls the function and returns its seconds
 
 
 class OnlineRunnable(Runnable):
-    """A case in all of its configurations, prepared as they are chosen, each with own buffers.
+    """A case in all of its configurations, each prepared with separate buffers when it is chosen.
 
-    `arrays` are those of the configuration that was launched last.
+    `arrays` are those of the last launched configuration.
     """
 
     def __init__(self, backend: Backend, case: Case, tuner: OnlineTuner, stopwatch: Stopwatch | None = None) -> None:
         self.case, self._backend, self._tuner = case, backend, tuner
-        self._cases = {tuple(one.configuration.items()): one for one in case.configurations(backend.device)}
+        configured = case.configurations(backend.device)
+        self._cases = {tuple(variant.configuration.items()): variant for variant in configured}
         self._prepared: dict[tuple[Any, ...], Runnable] = {}
         self._watch = stopwatch or stopwatch_of(backend)
         self.reset(case.inputs())
 
     def __call__(self) -> None:
-        space = [dict(one) for one in self._cases]
+        space = [dict(key) for key in self._cases]
         chosen = self._tuner.next(self.case.kernel, self.case.workload, space)
         self._last = self._runnable(tuple(chosen.items()))
         seconds = self._watch(self._last)
@@ -67,9 +68,9 @@ class OnlineRunnable(Runnable):
 
 
 def stopwatch_of(backend: Backend) -> Stopwatch:
-    """Return the time between events around a call on a device, caches as they are; elsewhere the wall clock's."""
+    """Return a stopwatch: by events on a device, with caches as they are; elsewhere by the wall clock."""
     if backend.name == "cuda":
-        harness: Any = vars(backend)["harness"]  # which no other backend has
+        harness: Any = vars(backend)["harness"]  # no other backend has it
         return lambda call: harness.timed(call, cold=False).seconds
 
     def watched(call: Callable[[], None]) -> float:
@@ -96,34 +97,32 @@ def prepare(
 ) -> Runnable:
     """Return the kernel at its workload `label`, prepared: call it to launch it, `.arrays(names)` gives its buffers.
 
-    `tuned` launches it by the choices kept for this machine in `reports/tuning` or the folder given; False by its spec.
-    The kernel is one of `catalogue`, by default of the project that the current folder configures, else a built-in one.
-    With `online` it tunes itself instead: each call is timed, and that tuner chooses how to launch the next one.
+    `tuned` launches it by the choices kept for this machine in `reports/tuning` or in that folder; False by its spec.
+    The kernel is one of `catalogue`, by default of the project that the current folder configures, else of the built-in
+    catalogue. With `online` it is tuned meanwhile: each call is timed, and the tuner chooses the next launch.
 
-    Raises UsageError for an unknown kernel, variant or label, BackendUnavailable where the backend cannot be opened.
+    Raises UsageError for an unknown kernel, variant or label, BackendUnavailable if the backend cannot be opened.
     """
-    found = of_project(catalogue)
-    spec = found.kernel(kernel)
+    kernels = of_project(catalogue)
+    spec = kernels.kernel(kernel)
     if variant:
         spec.with_variant(variant)
-    word = f"{spec.name}:{variant}" if variant else spec.name
-    cases = [case for case in found.cases([word], [label]) if case.variant == variant]
+    name = f"{spec.name}:{variant}" if variant else spec.name
+    cases = [case for case in kernels.cases([name], [label]) if case.variant == variant]
     if not cases:
-        raise unknown(f"label of {word}", label, spec.workloads)
-    opened = open_backend(backend)
+        raise unknown(f"label of {name}", label, spec.workloads)
+    case, opened = cases[0], open_backend(backend)
     if online is not None:
-        return OnlineRunnable(opened, cases[0], online)
-    case = cases[0] if tuned is False else _launched(cases[0], opened, tuned)
+        return OnlineRunnable(opened, case, online)
+    if tuned is not False:
+        facts = opened.facts()
+        folder = project.stored(DEFAULT_FOLDER, project.current()) if tuned is True else Path(tuned)
+        tuning = TuningMachine(machine(facts)["id"], facts, opened.name, opened.device)
+        case = applied([case], tuning, folder).cases[0]
     return opened.prepare(case, case.inputs(seed))
 
 
-def _launched(case: Case, opened: Backend, tuned: Path | str | Literal[True]) -> Case:
-    facts = opened.facts()
-    folder = project.stored(DEFAULT_FOLDER, project.current()) if tuned is True else Path(tuned)
-    return applied([case], TuningMachine(machine(facts)["id"], facts, opened.name, opened.device), folder).cases[0]
-
-
-# A product of matrices by whichever form was measured to be quickest for its shape within a tolerance.
+# Matrix product by the form that was measured to be quickest for its shape within a tolerance.
 
 
 @dataclass(frozen=True)
@@ -141,9 +140,9 @@ class _Whole:
 class Matmul:
     """`Matmul()(a, b)` is a b in float32, [m, n], for operands [m, k] and [k, n] of the backend's arrays.
 
-    The table is that of `folder` for this machine; without one, or far from every measured shape, the form is fp32.
-    Forms are kept prepared by shape; leave the `with` block, or let it go, to free them. UsageError for shapes that do
-    not fit, dtypes other than float32 and float16, and a tolerance that no form keeps.
+    The table is that of `folder` for this machine; without a table, or far from every measured shape, the form is fp32.
+    Forms stay prepared by shape; leave the `with` block, or delete the object, to free them. Raise a UsageError for
+    shapes that do not fit, dtypes other than float32 and float16, and a tolerance that no form keeps.
     """
 
     def __init__(
@@ -151,9 +150,9 @@ class Matmul:
     ) -> None:
         self._backend = open_backend(backend) if isinstance(backend, str) else backend
         facts = self._backend.facts()
-        found = read_measured(path_for(machine(facts)["id"], Path(folder)))
-        own = facts["device"], self._backend.name
-        self._rows = found.matmul if found and (found.device, found.backend) == own else ()
+        table = read_measured(path_for(machine(facts)["id"], Path(folder)))
+        fits = table is not None and (table.device, table.backend) == (facts["device"], self._backend.name)
+        self._rows = table.matmul if table and fits else ()
         self._tolerance = tolerance
         self._prepared: dict[tuple[str, tuple[int, ...]], Runnable] = {}
 
@@ -162,7 +161,7 @@ class Matmul:
         return discover()
 
     def picked(self, a: Any, b: Any) -> Picked:
-        """Return the form that these operands get, and why."""
+        """Return the form for these operands, with the reason."""
         if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
             raise UsageError(f"a product of [m, k] and [k, n], not of {list(a.shape)} and {list(b.shape)}")
         if a.dtype != b.dtype:
@@ -188,7 +187,7 @@ class Matmul:
         self._prepared = {}
 
     def _runnable(self, form: str, sizes: tuple[int, int, int], operands: dict[str, Any]) -> Runnable:
-        """Return the form prepared for these sizes, holding these operands."""
+        """Return the form prepared for these sizes, with these operands."""
         if (form, sizes) not in self._prepared:
             m, k, n = sizes
             case = self._catalogue.anywhere(f"{FORMS[form]}[m={m},n={n},k={k}]")
@@ -206,7 +205,7 @@ def _shared(backend: str, tolerance: float) -> Matmul:
 def matmul(a: Any, b: Any, *, backend: str = "cuda", tolerance: float = 1e-3) -> Any:
     """Return the product of two matrices in float32, by the form that was measured to be quickest for their shape.
 
-    Forms stay prepared, with their buffers, until the process ends; `Matmul` frees them earlier. UsageError for shapes
-    that do not fit, dtypes other than float32 and float16, and a tolerance that no form keeps.
+    Forms stay prepared, with their buffers, until the process ends; `Matmul` frees them earlier. Raise a UsageError for
+    shapes that do not fit, dtypes other than float32 and float16, and a tolerance that no form keeps.
     """
     return _shared(backend, tolerance)(a, b)

@@ -1,4 +1,4 @@
-"""Statistics, stopping rule, sampling and schedule of a measurement. Knows floats and callables, nothing else."""
+"""Statistics, stopping rule, sampling and schedule of a measurement, on floats and callables."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Checks of timed callables: whether they did their work, and whether anybody changed the clock."""
+"""Checks of timed callables: signs of missing work in their times, and replaced functions of the clock."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,19 +9,17 @@ from prism_bench.errors import MeasurementInvalid
 from prism_bench.units import bytes_text, count_text, rate_text, time_text
 
 # Signs that the time of a callable is not that of its work: no work, two levels, rates that no device reaches.
-#
-# Floats in, sentences out.
 
-_LEVELS_APART = 1.3  # ratio between neighbours in order of time that makes two levels of them
-_LEVELS_SECONDS = 1.5e-6  # and their distance: below it a timer's step and a late block are enough
+_LEVELS_APART = 1.3  # ratio of neighbours in order of time that separates two levels
+_LEVELS_SECONDS = 1.5e-6  # and their distance: a timer's step and a late block explain less
 _OTHER_WORK = 2.0  # ratio from which two levels are two kinds of work
-_COLD_OVER_HOT = 10.0  # memory is less than that slower than caches, launches taken off
+_COLD_OVER_HOT = 10.0  # memory slows a call by less than that against caches, without the launch
 _RATE_ALLOWANCE = 0.01
 
 
 @dataclass(frozen=True)
 class SampleLevels:
-    """Two levels of samples: how many there are of each, and their medians in seconds."""
+    """Two levels of samples: their numbers of samples, and their medians in seconds."""
 
     fast: int
     slow: int
@@ -41,7 +39,7 @@ class SampleLevels:
 
 
 def levels(samples: Sequence[float]) -> SampleLevels | None:
-    """Return the two levels that the samples have; None where they have one. A single odd sample makes no level."""
+    """Return the two levels of the samples, or None. A single odd sample is no level."""
     ordered = sorted(samples)
     cuts = range(2, len(ordered) - 1)
     gaps = {cut: ordered[cut] / max(ordered[cut - 1], 1e-12) for cut in cuts}
@@ -54,7 +52,7 @@ def levels(samples: Sequence[float]) -> SampleLevels | None:
 
 
 def has_odd_sample(samples: Sequence[float]) -> bool:
-    """Whether a single sample is so far from the others that more are needed to know whether it is a level."""
+    """Return whether a single sample is so far from the others that more samples are needed."""
     ordered = sorted(samples)
     if len(ordered) < 3:
         return False
@@ -63,7 +61,7 @@ def has_odd_sample(samples: Sequence[float]) -> bool:
 
 
 def at_overhead(seconds: float, nothing: float, launch: float) -> str | None:
-    """Return why a time is that of no work; None above it.
+    """Return why a time is that of no work, or None.
 
     `nothing` is the time between two events, `launch` that of an empty kernel.
     """
@@ -76,9 +74,9 @@ def at_overhead(seconds: float, nothing: float, launch: float) -> str | None:
 
 
 def less_work_when_hot(cold: float, hot: float, launch: float, warming: float) -> str | None:
-    """Return why a hot time cannot be of the work that takes `cold`; None where it can.
+    """Return why a hot time cannot be of the work that takes `cold`, or None.
 
-    `warming` is the time in which memory fills the cache: clearing that costs a call no less, and seldom much more.
+    `warming` is the time in which memory fills the cache: clearing costs a call at least that, and seldom much more.
     """
     work = max(hot, launch / 2)
     if cold - launch <= _COLD_OVER_HOT * work or cold - hot <= 4 * warming + launch:
@@ -87,9 +85,9 @@ def less_work_when_hot(cold: float, hot: float, launch: float, warming: float) -
 
 
 def less_work_when_cold(cold: float, warm: float, warming: float) -> str | None:
-    """Return why a cold time cannot be of the work that takes `warm` with caches as they are; None where it can.
+    """Return why a cold time cannot be of the work that takes `warm` with caches as they are, or None.
 
-    Lines that are dirty in the cache go to memory while a warm call runs, which takes up to `warming`.
+    Dirty lines of the cache are written to memory while a warm call runs, which takes up to `warming`.
     """
     if warm <= _OTHER_WORK * cold or warm - cold <= 10e-6 + 2 * warming:
         return None
@@ -97,9 +95,9 @@ def less_work_when_cold(cold: float, warm: float, warming: float) -> str | None:
 
 
 def too_many_bytes(moved: int | None, seconds: float, bus: float | None, cache: int, cache_rate: float) -> str | None:
-    """Return why so many bytes cannot have moved in that time; None where they can.
+    """Return why the bytes cannot have moved in that time, or None.
 
-    `cache` is how many of them may be in L2 before the call: none when it is cold.
+    `cache` is the number of bytes that may be in L2 before the call: 0 when it is cold.
     """
     if not moved or seconds <= 0:
         return None
@@ -113,7 +111,7 @@ def too_many_bytes(moved: int | None, seconds: float, bus: float | None, cache: 
 
 
 def too_many_operations(flops: int | None, seconds: float, peak: float) -> str | None:
-    """Return why so many operations cannot have been done in that time; None where they can."""
+    """Return why the operations cannot have been done in that time, or None."""
     if not flops or seconds <= 0 or flops / seconds <= peak:
         return None
     return (
@@ -122,15 +120,15 @@ def too_many_operations(flops: int | None, seconds: float, peak: float) -> str |
     )
 
 
-# What the names that a time is made with meant before any spec was imported.
+# Guard of the clock's functions against replacement by specs.
 #
-# Code that is measured runs in the clock's own process, so it can replace what the clock calls. Modules `keep` their
-# names when they are imported; a sample is refused where one of the names means something else by then.
+# Measured code runs in the clock's process, so it can replace functions of the clock. Modules `keep` their names when
+# they are imported; a sample is refused if one of the names has another value by then.
 
 
 @dataclass(frozen=True)
 class _KeptName:
-    """A name, the object that it belongs to with that object's names as they are now, and what it meant."""
+    """A name, its owner with the owner's present names, and its original value."""
 
     text: str
     owner: object
@@ -144,7 +142,7 @@ _STRANGE: list[str] = []
 
 
 def keep(text: str, owner: object, names: tuple[str, ...] = ()) -> None:
-    """Remember what the names of a module or class mean; without names all functions and properties of a class."""
+    """Remember the values of names of a module or class; without names, of all functions and properties of a class."""
     members = vars(owner)
     for name in names or [name for name, value in members.items() if callable(value) or isinstance(value, property)]:
         if name in members:
@@ -157,12 +155,12 @@ def distrust(name: str) -> None:
 
 
 def replaced() -> list[str]:
-    """Return the names that no longer mean what they meant."""
+    """Return the names whose values were replaced."""
     return [*_STRANGE, *sorted(kept.text for kept in _KEPT.values() if kept.names.get(kept.name) is not kept.value)]
 
 
 def refuse_replaced() -> None:
-    """Raise MeasurementInvalid where one of the names was replaced."""
+    """Raise MeasurementInvalid if a name was replaced."""
     names = replaced()
     if names:
         raise MeasurementInvalid(f"{', '.join(names[:3])} was replaced: no time can be trusted in this process")

@@ -1,4 +1,4 @@
-"""Plausibility of times: the machine's measured limits, and times that are faster than they allow."""
+"""Plausibility of times: the machine's measured limits, proof of cold caches, and impossibly fast times."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,10 +9,10 @@ from prism_bench.units import bytes_text, rate_text, time_text
 
 # Proof that the caches were cold: reads that fit in them and take longer after the caches were cleared.
 #
-# A read that gains from the cache proves it, however slow it is. One that gains nothing proves that the caches were
-# warm only where it reads much faster from the cache than memory delivers: a slower one may wait for something else.
+# A read that gains from the cache proves it, however slow it is. A read without a gain proves that the caches were warm
+# only if it reads much faster from the cache than memory delivers: a slower read may wait for something else.
 
-COLD_PROOF_BYTES = 8 << 20  # below this a cold read is mostly latency and proves nothing
+COLD_PROOF_BYTES = 8 << 20  # a smaller cold read is mostly latency and proves nothing
 _COLD_GAIN = 1.15  # cold over hot of a read from cache; an H200 shows 1.3
 _WARM, _UNPROVEN = "the caches were warm", "no proof that the caches were cold"
 
@@ -27,26 +27,34 @@ class _CachedRead:
     floors: Mapping[str, float]
 
     @property
-    def own_hot(self) -> float:
+    def net_hot(self) -> float:
         return max(self.hot - self.floors["hot_time"], 1e-9)
 
     @property
     def gain(self) -> float:
-        return (self.cold - self.floors["cold_time"]) / self.own_hot
+        return (self.cold - self.floors["cold_time"]) / self.net_hot
 
     @property
     def rate(self) -> float:
         """Bytes per second from the cache."""
-        return self.case.bytes / self.own_hot
+        return self.case.bytes / self.net_hot
+
+    @property
+    def text(self) -> str:
+        """Both times in a sentence."""
+        return (
+            f"{self.case.name} read {bytes_text(self.case.bytes)} in {time_text(self.cold)} after clearing, "
+            f"in {time_text(self.hot)} without"
+        )
 
 
 def cold_doubt(
     cases: Iterable[CaseResult], floors: Mapping[str, float], bandwidth: float, cache_bytes: int
 ) -> str | None:
-    """Return why cold times cannot be trusted; None where a read proves them and none contradicts.
+    """Return why cold times cannot be trusted; None if a read proves them and no read contradicts.
 
-    `bandwidth` is the highest rate at which a read or copy of this run moved memory, 0 where none was measured. Nothing
-    is doubted where nothing was measured cold, or where no read of the run fits in the cache.
+    `bandwidth` is the highest rate of a read or copy of memory in this run, 0 if not measured. The answer is None, too,
+    without cold times, or without a read that fits in the cache.
     """
     cases = list(cases)
     if not any(case.measurement("cold_time") for case in cases):
@@ -54,58 +62,49 @@ def cold_doubt(
     reads = [
         case for case in cases if case.ceiling == "read_bandwidth" and COLD_PROOF_BYTES <= case.bytes <= cache_bytes / 2
     ]
-    found = [_cached_read(case, floors) for case in reads]
-    measured = [one for one in found if isinstance(one, _CachedRead)]
-    failed = [one for one in found if isinstance(one, str)]
-    flat = [one for one in measured if one.gain < _COLD_GAIN]
-    for one in flat:
-        if bandwidth and one.rate >= _COLD_GAIN * bandwidth:
-            return f"{_WARM}: {_times(one)}"
+    answers = [_cached_read(case, floors) for case in reads]
+    measured = [read for read in answers if isinstance(read, _CachedRead)]
+    failed = [reason for reason in answers if isinstance(reason, str)]
+    flat = [read for read in measured if read.gain < _COLD_GAIN]
+    for read in flat:
+        if bandwidth and read.rate >= _COLD_GAIN * bandwidth:
+            return f"{_WARM}: {read.text}"
     if not reads or len(measured) > len(flat):
         return None
-    return next(
-        (reason for reason in failed if reason.startswith((_WARM, _UNPROVEN))),
-        f"{_UNPROVEN}: {'; '.join([*(_too_slow(one, bandwidth) for one in flat), *failed])}",
-    )
+    for reason in failed:
+        if reason.startswith((_WARM, _UNPROVEN)):
+            return reason
+    reasons: list[str] = []
+    for read in flat:
+        rate = rate_text(read.rate, "B/s")
+        memory = (
+            f"{rate} from the cache are too slow for a proof where memory delivers {rate_text(bandwidth, 'B/s')}"
+            if bandwidth
+            else f"whether its {rate} are faster than memory is unknown, for no ceiling of memory was measured"
+        )
+        reasons.append(f"{read.text}; {memory}")
+    return f"{_UNPROVEN}: {'; '.join([*reasons, *failed])}"
 
 
 def _cached_read(case: CaseResult, floors: Mapping[str, float]) -> _CachedRead | str:
-    """Return the read, or why it shows nothing: of a record that was judged before, the reason given then."""
+    """Return the read, or why it shows nothing; of a record that was judged before, the reason of that judgement."""
     medians: dict[str, float] = {}
     for metric in ("cold_time", "hot_time"):
-        one = case.measurement(metric)
-        if one and not one.valid and (one.reason or "").startswith((_WARM, _UNPROVEN)):
-            return one.reason or ""
-        if not one or not one.valid or not one.median:
-            reason = one.reason if one and one.reason else "it was not measured"
+        measured = case.measurement(metric)
+        if measured and not measured.valid and (measured.reason or "").startswith((_WARM, _UNPROVEN)):
+            return measured.reason or ""
+        if not measured or not measured.valid or not measured.median:
+            reason = measured.reason if measured and measured.reason else "it was not measured"
             return f"{case.name} has no valid {metric}: {reason}"
         if metric not in floors:
             return f"{case.name} cannot be compared, for the launch overhead was not measured"
-        medians[metric] = one.median
+        medians[metric] = measured.median
     return _CachedRead(case, medians["cold_time"], medians["hot_time"], floors)
-
-
-def _times(one: _CachedRead) -> str:
-    return (
-        f"{one.case.name} read {bytes_text(one.case.bytes)} in {time_text(one.cold)} after clearing, "
-        f"in {time_text(one.hot)} without"
-    )
-
-
-def _too_slow(one: _CachedRead, bandwidth: float) -> str:
-    """Return why a read without a gain shows nothing about the caches."""
-    rate = rate_text(one.rate, "B/s")
-    memory = (
-        f"{rate} from the cache are too slow for a proof where memory delivers {rate_text(bandwidth, 'B/s')}"
-        if bandwidth
-        else f"whether its {rate} are faster than memory is unknown, for no ceiling of memory was measured"
-    )
-    return f"{_times(one)}; {memory}"
 
 
 # Limits of the machine as one run measured them: launch overhead and the ceilings of traffic and arithmetic.
 
-_PEAK_ALLOWANCE = 0.01  # what the clock that times a launch may be wrong by
+_PEAK_ALLOWANCE = 0.01  # error of the clock that times a launch
 
 
 @dataclass(frozen=True)
@@ -113,10 +112,10 @@ class Limits:
     """Launch overheads (`floors`: seconds an empty kernel takes, by metric) and `ceilings` (rates per second, by name).
 
     `spreads` are the relative spreads of the overheads between processes; `sources` names the case behind each ceiling,
-    and behind the overhead under `launch`. A limit that was not measured is absent. `peaks` are what the device's
-    clocks and widths allow at most, under the ceilings' names `bandwidth` and `fp32`, where they are known;
-    `cache_bytes` is the size of its last cache. `cold_doubt` is why cold times cannot be trusted: the caches were
-    warm, or the proof that they were cold failed.
+    and behind the overhead under `launch`. An unmeasured limit is absent. `peaks` are the upper limits by the device's
+    clocks and widths, under the ceilings' names `bandwidth` and `fp32`, if known; `cache_bytes` is the size of its last
+    cache. `cold_doubt` is why cold times cannot be trusted: the caches were warm, or the proof that they were cold
+    failed.
     """
 
     floors: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -129,12 +128,12 @@ class Limits:
 
     @property
     def lowest(self) -> dict[str, float]:
-        """The launch overheads less their spread between processes: nothing can take less time than this."""
+        """The launch overheads less their spread between processes: a lower limit of all times."""
         return {metric: floor * (1 - self.spreads.get(metric, 0.0)) for metric, floor in self.floors.items()}
 
 
 def peaks_of(facts: Mapping[str, object]) -> dict[str, float]:
-    """Return what a device can do at most, bytes or operations per second by ceiling; empty where its facts are silent.
+    """Return the peak rates of a device, bytes or operations per second by ceiling, as far as its facts are known.
 
     Two transfers a clock on every line of the memory bus; a fused multiply-add a clock in every FP32 lane.
     """
@@ -154,8 +153,8 @@ def measured_limits(
 ) -> Limits:
     """Return the limits that the `machine/` kernels among `cases` measured; only valid measurements count.
 
-    A copy that fits in a cache of `cache_bytes` shows nothing about memory and makes no ceiling; nor does a rate beyond
-    the device's `peaks`. What one of several boards measured alone makes none where all measured another of the kind.
+    A copy that fits in a cache of `cache_bytes` shows nothing about memory and is no ceiling; neither is a rate beyond
+    the device's `peaks`. A ceiling of only one of several boards does not count if all boards measured that kind.
     """
     peaks = peaks or {}
     cases = [case for case in cases if case.ceiling]
@@ -166,8 +165,12 @@ def measured_limits(
     ceilings: dict[str, float] = {}
     sources: dict[str, str] = {}
     for case in cases:
-        if case.ceiling == "launch":
-            _lower(case, floors, spreads, sources)
+        for metric in ("cold_time", "hot_time") if case.ceiling == "launch" else ():
+            measured = valid(case, metric)
+            if measured and measured.median and measured.median < floors.get(metric, float("inf")):
+                floors[metric] = measured.median
+                spreads[metric] = measured.spread or 0.0
+                sources["launch"] = case.name
     for case in cases:
         rate = _rate(case, cache_bytes)
         if case.ceiling and rate and ceilings.get(case.ceiling, 0.0) < rate <= _peak_of_ceiling(case.ceiling, peaks):
@@ -179,23 +182,13 @@ def measured_limits(
 
 
 def _peak_of_ceiling(ceiling: str, peaks: Mapping[str, float]) -> float:
-    """Return the rate that nothing exceeds, with the clock's own error; infinite where the facts do not bound it."""
+    """Return the peak rate with the clock's error; infinite if the device's facts do not bound it."""
     peak = peaks.get("bandwidth" if is_bandwidth(ceiling) else ceiling)
     return peak * (1 + _PEAK_ALLOWANCE) if peak else float("inf")
 
 
-def _lower(case: CaseResult, floors: dict[str, float], spreads: dict[str, float], sources: dict[str, str]) -> None:
-    """Lower the launch overheads to those of the case, where they are smaller."""
-    for metric in ("cold_time", "hot_time"):
-        found = valid(case, metric)
-        if found and found.median and found.median < floors.get(metric, float("inf")):
-            floors[metric] = found.median
-            spreads[metric] = found.spread or 0.0
-            sources["launch"] = case.name
-
-
 def _rate(case: CaseResult, cache_bytes: int) -> float | None:
-    """Return the rate, in bytes or operations per second, that a ceiling's case reached; None without one."""
+    """Return the rate of a ceiling's case, in bytes or operations per second, or None."""
     if case.ceiling is None or case.ceiling == "launch":
         return None
     if is_bandwidth(case.ceiling):
@@ -211,41 +204,41 @@ def is_bandwidth(ceiling: str) -> bool:
 
 
 def valid_median(case: CaseResult, metric: str, subject: str = "kernel") -> float | None:
-    """Return the median of a measurement in seconds; None where it is missing, empty or invalid."""
-    found = valid(case, metric, subject)
-    return found.median if found else None
+    """Return the median of a measurement in seconds; None if it is missing, empty or invalid."""
+    measured = valid(case, metric, subject)
+    return measured.median if measured else None
 
 
 def valid(case: CaseResult, metric: str, subject: str = "kernel") -> Measurement | None:
-    """Return the measurement; None where it is missing or invalid."""
-    found = case.measurement(metric, subject)
-    return found if found and found.valid else None
+    """Return the measurement; None if it is missing or invalid."""
+    measured = case.measurement(metric, subject)
+    return measured if measured and measured.valid else None
 
 
-# Plausibility of times: reject less than an empty launch takes, and higher rates than the device allows.
+# Plausibility of times: reject times below that of an empty launch, and rates above those of the device.
 #
-# Launch overhead and ceilings are those of the same run, peaks follow from the device's clocks and widths
-# (`limits.py`), so a wrong clock shows whatever the device is. Faster than a ceiling but not than the peak is possible,
-# and noted. Where a record has no peaks, the ceilings are the bound.
+# Launch overhead and ceilings are those of the same run, peaks follow from the device's clocks and widths, so a wrong
+# clock shows on any device. A rate between a ceiling and the peak is possible, and noted. If a record has no peaks, the
+# ceilings are the bound.
 
-# How far above a ceiling a rate may be before it is reported: the ceilings are medians of noisy times themselves.
+# Shares by which a rate may exceed a ceiling before it is reported: ceilings are medians of noisy times.
 _BANDWIDTH_ALLOWANCE = 0.03
 _FLOP_ALLOWANCE = 0.05
 
 
 @dataclass(frozen=True)
 class LaunchWork:
-    """What a launch moves and computes: `bytes`, those of them `written`, FP32 operations; None where unknown."""
+    """Work of a launch: moved `bytes`, those of them `written`, and FP32 operations; None if unknown."""
 
     bytes: int | None = None
     flops: int | None = None
     written: int | None = None
 
     def carried(self, metric: str, cache_bytes: int) -> int:
-        """Return the bytes that a launch cannot but move over the memory bus.
+        """Return the bytes that a launch must move over the memory bus.
 
-        Cold, everything that is read; up to a cache of what is written may still be there when the launch ends. Hot,
-        the cache may hold what is read and take what is written.
+        Cold, everything that is read; written bytes may still be in the cache when the launch ends. Hot, the cache may
+        hold both the read and the written bytes.
         """
         moved = self.bytes or 0
         if metric == "hot_time":
@@ -256,7 +249,7 @@ class LaunchWork:
 
 @dataclass(frozen=True)
 class Plausibility:
-    """Why a time cannot be true (`refusal`), and what else is to be known of it (`remark`)."""
+    """Why a time cannot be true (`refusal`), and a note on it (`remark`)."""
 
     refusal: str | None = None
     remark: str | None = None
@@ -266,24 +259,21 @@ def judge(metric: str, seconds: float, work: LaunchWork, limits: Limits) -> Plau
     """Return how a median of `seconds` compares with the run's limits, with both numbers."""
     if seconds <= 0:
         return Plausibility(f"{metric} is {time_text(seconds)}; a launch takes time")
-    below = _below_floor(metric, seconds, limits.lowest)
-    if below or metric not in ("cold_time", "hot_time"):
-        return Plausibility(below)
+    floor = limits.lowest.get(metric)
+    if floor is not None and seconds < floor:
+        return Plausibility(
+            f"{metric} {time_text(seconds)} is below the launch overhead of this run: an empty kernel takes "
+            f"{time_text(floor)}"
+        )
+    if metric not in ("cold_time", "hot_time"):
+        return Plausibility()
     answers = [_bandwidth(metric, seconds, work, limits), _arithmetic(seconds, work, limits)]
-    refusals, remarks = [one.refusal for one in answers], [one.remark for one in answers]
+    refusals, remarks = [answer.refusal for answer in answers], [answer.remark for answer in answers]
     return Plausibility(next(filter(None, refusals), None), "; ".join(filter(None, remarks)) or None)
 
 
-def _below_floor(metric: str, seconds: float, floors: Mapping[str, float]) -> str | None:
-    floor = floors.get(metric)
-    if floor is None or seconds >= floor:
-        return None
-    took = f"{metric} {time_text(seconds)}"
-    return f"{took} is below the launch overhead of this run: an empty kernel takes {time_text(floor)}"
-
-
 def _bandwidth(metric: str, seconds: float, work: LaunchWork, limits: Limits) -> Plausibility:
-    """Only cold times are held against ceilings: hot ones may live in the cache."""
+    """Compare with the peak; only cold times are compared with ceilings: hot data may be in the cache."""
     peak, moved = limits.peaks.get("bandwidth"), work.bytes or 0
     carried = work.carried(metric, limits.cache_bytes)
     if peak and carried / seconds > _peak_of_ceiling("bandwidth", limits.peaks):
@@ -299,11 +289,9 @@ def _bandwidth(metric: str, seconds: float, work: LaunchWork, limits: Limits) ->
     which = "the read ceiling" if best != limits.ceilings.get("bandwidth") else "the copy ceiling"
     beyond = f"{rate_text(rate, 'B/s')} is more than {_BANDWIDTH_ALLOWANCE * 100:.0f} % above {which} of "
     beyond += f"this run, {rate_text(best, 'B/s')}"
-    return (
-        Plausibility(remark=f"{beyond}; the memory bus carries {rate_text(peak, 'B/s')}")
-        if peak
-        else Plausibility(beyond)
-    )
+    if peak:
+        return Plausibility(remark=f"{beyond}; the memory bus carries {rate_text(peak, 'B/s')}")
+    return Plausibility(beyond)
 
 
 def _arithmetic(seconds: float, work: LaunchWork, limits: Limits) -> Plausibility:
@@ -318,41 +306,41 @@ def _arithmetic(seconds: float, work: LaunchWork, limits: Limits) -> Plausibilit
         f"{rate_text(rate, 'FLOP/s')} is more than {_FLOP_ALLOWANCE * 100:.0f} % above the FP32 ceiling of this run, "
     )
     beyond += rate_text(ceiling, "FLOP/s")
-    return (
-        Plausibility(remark=f"{beyond}; the device can do {rate_text(peak, 'FLOP/s')}")
-        if peak
-        else Plausibility(beyond)
-    )
+    if peak:
+        return Plausibility(remark=f"{beyond}; the device can do {rate_text(peak, 'FLOP/s')}")
+    return Plausibility(beyond)
 
 
 def judged(
     cases: Iterable[CaseResult], limits: Limits, written: Mapping[str, int] | None = None
 ) -> tuple[CaseResult, ...]:
-    """Return the cases, with every impossible measurement marked invalid and its reason given; the samples stay.
+    """Return the cases, with every impossible measurement marked invalid with its reason; the samples stay.
 
-    `written` are the bytes that a case writes, by name, where they are known. A measurement that is faster than a
-    ceiling, and possible, has a note.
+    `written` are the bytes that a case writes, by name, if known. A measurement that is faster than a ceiling, but
+    possible, gets a note.
     """
     known = written or {}
     return tuple(
-        replace(case, measurements=tuple(_judged(one, case, limits, known) for one in case.measurements))
+        replace(case, measurements=tuple(_judged(measured, case, limits, known) for measured in case.measurements))
         for case in cases
     )
 
 
-def _judged(one: Measurement, case: CaseResult, limits: Limits, written: Mapping[str, int]) -> Measurement:
-    if one.median is None or not one.valid:
-        return one
-    if limits.cold_doubt and one.metric == "cold_time":
-        return replace(one, valid=False, reason=limits.cold_doubt)
-    flops = case.flops if one.subject == "kernel" and is_fp32(case) else None
-    found = judge(one.metric, one.median, LaunchWork(case.bytes or None, flops, written.get(case.name)), limits)
-    if found.refusal:
-        return replace(one, valid=False, reason=found.refusal)
-    if not found.remark:
-        return one
-    whose = "" if one.subject == "kernel" else f"{one.subject.replace(':', ' ')}, "
-    return replace(one, notes=(*one.notes, f"{case.name}: {whose}{one.metric}: {found.remark}"))
+def _judged(measured: Measurement, case: CaseResult, limits: Limits, written: Mapping[str, int]) -> Measurement:
+    if measured.median is None or not measured.valid:
+        return measured
+    if limits.cold_doubt and measured.metric == "cold_time":
+        return replace(measured, valid=False, reason=limits.cold_doubt)
+    flops = case.flops if measured.subject == "kernel" and is_fp32(case) else None
+    work = LaunchWork(case.bytes or None, flops, written.get(case.name))
+    answer = judge(measured.metric, measured.median, work, limits)
+    if answer.refusal:
+        return replace(measured, valid=False, reason=answer.refusal)
+    if not answer.remark:
+        return measured
+    whose = "" if measured.subject == "kernel" else f"{measured.subject.replace(':', ' ')}, "
+    note = f"{case.name}: {whose}{measured.metric}: {answer.remark}"
+    return replace(measured, notes=(*measured.notes, note))
 
 
 def is_fp32(case: CaseResult) -> bool:

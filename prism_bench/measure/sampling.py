@@ -34,7 +34,7 @@ def _interval_ranks(count: int, confidence: float) -> tuple[int, int] | None:
 
 
 def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, float] | None:
-    """Return a distribution-free interval for the median; None where there are too few samples for `confidence`."""
+    """Return a distribution-free interval for the median; None with too few samples for `confidence`."""
     ranks = _interval_ranks(len(samples), confidence) if samples else None
     if ranks is None:
         return None
@@ -43,7 +43,7 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple
 
 
 def relative_half_width(samples: Sequence[float], confidence: float = 0.95) -> float:
-    """Return half the median's interval over the median; infinite where there is no interval yet."""
+    """Return half the median's interval over the median; infinite without an interval."""
     interval = median_interval(samples, confidence)
     centre = median(samples) if samples else 0.0
     if interval is None or centre <= 0:
@@ -51,7 +51,7 @@ def relative_half_width(samples: Sequence[float], confidence: float = 0.95) -> f
     return (interval[1] - interval[0]) / 2 / centre
 
 
-# Stopping rule: the median is known well enough, or the limit of samples or time is reached.
+# Stopping rule: the median is precise enough, or the limit of samples or time is reached.
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,9 @@ OWN_DOING = 3
 
 @dataclass
 class Series:
-    """The samples kept, and how many were repeated because the clock was throttled.
+    """The kept samples, and the number of samples that were repeated because the clock was throttled.
 
-    `limited` is set where the work itself holds the clock down: the device is at its best as soon as it does less.
+    `limited` means that the work itself holds the clock down: the device is at its best as soon as it does less.
     """
 
     samples: list[Sample] = field(default_factory=list[Sample])
@@ -91,7 +91,7 @@ class Series:
 
 
 class ClockGate:
-    """Knows the fastest clock of this session; a sample far below it ran throttled (or on a clock not yet awake)."""
+    """Gate by the fastest clock of the session; a sample far below it ran throttled (or before the clock woke)."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class ClockGate:
         self.fastest = 0.0
 
     def accepts(self, sample: Sample) -> bool:
-        """Whether the sample's clock is at least the share of the fastest seen; samples without a clock pass."""
+        """Return whether the sample's clock is at least the share of the fastest; samples without a clock pass."""
         if not sample.clock:
             return True
         self.fastest = max(self.fastest, sample.clock)
@@ -119,7 +119,7 @@ class ClockGate:
         return bool(taken.clock) and self.accepts(taken)
 
     def patience_left(self, repeated: int) -> bool:
-        """Rest before a repetition; False once there were too many."""
+        """Rest before a repetition; return False after too many repetitions."""
         if repeated >= self._patience:
             return False
         self._pause(self._rest)
@@ -129,16 +129,16 @@ class ClockGate:
 def sample(
     once: Callable[[], Sample], criterion: Criterion, gate: ClockGate, clock: Callable[[], float] = perf_counter
 ) -> Series:
-    """Call `once` until the criterion is met; throttled samples are repeated and counted, never dropped in silence.
+    """Call `once` until the criterion is met; throttled samples are repeated and counted, never dropped silently.
 
-    When throttling outlasts the gate's patience, samples are kept as they are and the series has `gave_up` set. Where
-    `once.light` offers launches without work and these run at the best clock, `OWN_DOING` times in turn with samples
-    that do not, the work itself draws so much power: its samples are kept, and the series is `limited`.
-    Raise MeasurementInvalid where a function that times are read or counted with was replaced.
+    When throttling outlasts the gate's patience, samples are kept as they are and the series has `gave_up` set. If
+    `once.light` offers launches without work, and these run at the best clock `OWN_DOING` times in turn with samples
+    that do not, the work itself draws too much power: its samples are kept, and the series is `limited`.
+    Raise MeasurementInvalid if a function that reads or counts times was replaced.
     """
     series, started, own_doing = Series(), clock(), 0
     light: Callable[[], Sample] | None = getattr(once, "light", None)
-    while not criterion.finished([one.seconds for one in series.samples], clock() - started):
+    while not criterion.finished([kept.seconds for kept in series.samples], clock() - started):
         taken = once()
         if not (series.gave_up or series.limited or gate.accepts(taken)):
             series.throttled += 1
@@ -151,16 +151,12 @@ def sample(
             series.throttled, own_doing = series.throttled - own_doing, 0
         series.samples.append(taken)
         if not (series.gave_up or series.limited):
-            _repeat_sleepers(series, gate)
+            # Repeat samples from before the clock woke: they passed while no faster clock was known.
+            awake = [kept for kept in series.samples if gate.accepts(kept)]
+            series.throttled += len(series.samples) - len(awake)
+            series.samples = awake
     refuse_replaced()
     return series
-
-
-def _repeat_sleepers(series: Series, gate: ClockGate) -> None:
-    """Drop samples from before the clock woke, so that they are repeated: they passed as nothing faster was known."""
-    awake = [one for one in series.samples if gate.accepts(one)]
-    series.throttled += len(series.samples) - len(awake)
-    series.samples = awake
 
 
 keep("time", time, ("perf_counter",))

@@ -1,6 +1,6 @@
 """pytest plugin: the fixture `prism` verifies and times a callable, keeps its time as a series, and judges its limits.
 
-Nothing but pytest is imported until a test asks for the fixture.
+Only pytest is imported until a test uses the fixture.
 """
 
 from collections.abc import Callable, Generator
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from prism_bench.pytest_plugin.outcome import TestedTime
 
 _JOURNAL = pytest.StashKey["Journal"]()
-_HANDED_OVER = "prism_bench"  # the key of what a worker of pytest-xdist measured
+_HANDED_OVER = "prism_bench"  # the key of the journal of a pytest-xdist worker
 
 
 class Prism:
-    """What the fixture `prism` returns: call it to verify and time one function.
+    """Value of the fixture `prism`: call it to verify and time one function.
 
     Parameters of the call
     ----------------------
     function
-        What is timed, called with `arrays`; its work goes to the current CUDA stream, and it leaves its inputs as
-        they are. Or the name of a kernel or case of the catalogue, which is verified as `prism-bench run` does.
+        Timed function, called with `arrays`; its work goes to the current CUDA stream, and it leaves its inputs
+        unchanged. Or the name of a kernel or case of the catalogue, which is verified as in `prism-bench run`.
     *arrays
         Arguments of every call of `function`, `peer` and `reference`.
     bytes, flops
@@ -37,26 +37,26 @@ class Prism:
         Another function of the same arrays, timed in the same rounds.
     speedup
         Least time of the peer over that of the function, 1 where a `peer` is given; 0 only shows it. A kernel of
-        the catalogue is compared with its fastest peer where this is given.
+        the catalogue is compared with its fastest peer if this is given.
     reference
         Correct result, or a function of the arrays that returns it; without one, the result of the peer.
     out
         Array, or arrays, that the function writes instead of returning its result. They are filled with NaN
-        (91 for integers) before every call that is verified.
+        (91 for integers) before every verified call.
     rtol, atol
         Allowed error: the larger of `rtol` times the correct value and `atol`. The default depends on the type of
         the result, as in `torch.testing.assert_close`.
     mode
         `cold`: caches are cleared before each call; `hot`: a CUDA graph of many calls.
     label
-        Workload of a kernel that is named without one.
+        Workload of a kernel that is named without a workload.
 
     Attributes
     ----------
     case : str
         Name of the series: the test's node id.
     results : list of TestedTime
-        What the calls in this test returned, or would have returned had they not failed.
+        Results of the calls in this test, failed calls included.
     """
 
     def __init__(self, journal: "Journal", case: str) -> None:
@@ -81,10 +81,10 @@ class Prism:
         mode: Literal["cold", "hot"] = "cold",
         label: str = "S0",
     ) -> "TestedTime":
-        """Verify and time a function; fail the test where it is wrong or a limit is missed beyond the noise.
+        """Verify and time a function; fail the test if it is wrong or a limit is missed beyond the noise.
 
-        Arguments are those of the class's documentation. Returns the times with their intervals, what was verified and
-        the verdict on each limit. Raises UsageError where an argument is wrong or a limit lacks what it needs.
+        Arguments are those of the class's documentation. Returns the times with their intervals, the verification and
+        the verdict on each limit. Raises UsageError if an argument is wrong or a limit lacks another argument.
         """
         __tracebackhide__ = True
         from prism_bench.errors import UsageError
@@ -108,13 +108,13 @@ class Prism:
                 mode=mode,
                 label=label,
             )
-            found = self._journal.tested(name, test)
+            tested = self._journal.tested(name, test)
         except UsageError as error:  # raised anew: the traceback ends at the line of the test
             raise UsageError(str(error)) from None
-        self.results.append(found)
-        if found.failed:
-            pytest.fail(str(found), pytrace=False)
-        return found
+        self.results.append(tested)
+        if tested.failed:
+            pytest.fail(str(tested), pytrace=False)
+        return tested
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -164,14 +164,14 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None, None, None]
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: object) -> None:
-    """Take over what a worker of pytest-xdist measured."""
+    """Take over the journal of a pytest-xdist worker."""
     packed = getattr(node, "workeroutput", {}).get(_HANDED_OVER)
     if packed:
         _opened(getattr(node, "config")).unpack(packed)  # noqa: B009 - xdist has no types
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Print one line for each time, and where the record is."""
+    """Print one line for each time, and the path of the record."""
     journal = config.stash.get(_JOURNAL, None)
     if journal is not None and journal.lines:
         terminalreporter.section("prism-bench")

@@ -21,7 +21,7 @@ from prism_bench.run.settings import PROTOCOL, RecordBuilder, RunClock
 
 # Settings of the plugin: flags of the command line, else `[tool.prism-bench.pytest]` of the project.
 
-_NOISE = 0.01  # the relative excess below which nothing is called missed
+_NOISE = 0.01  # the largest relative excess that is not called missed
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ class PytestKeys:
 
 @dataclass(frozen=True)
 class PluginSettings:
-    """Where and how a session measures.
+    """Settings of a session.
 
-    `root` is pytest's root folder, `records` the folder of run records, `catalogue` that of kernels that are named;
-    `noise` the smallest relative excess over a limit that fails a test.
+    `root` is pytest's root folder, `records` the folder of run records, `catalogue` that of the named kernels; `noise`
+    the smallest relative excess over a limit that fails a test.
     """
 
     root: Path
@@ -55,29 +55,29 @@ class PluginSettings:
 
 
 def settings_of(config: pytest.Config) -> PluginSettings:
-    """Return the settings of a session; a UsageError where the project's configuration is not right."""
-    found = project.current(config.rootpath)
-    keys = found.section("pytest", PytestKeys) if found else PytestKeys()
+    """Return the settings of a session; raise a UsageError for an invalid configuration of the project."""
+    configured = project.current(config.rootpath)
+    keys = configured.section("pytest", PytestKeys) if configured else PytestKeys()
     records = config.getoption("--prism-records") or keys.records
-    storage = found.storage if found else config.rootpath / project.STORAGE
+    storage = configured.storage if configured else config.rootpath / project.STORAGE
     return PluginSettings(
         config.rootpath,
         config.rootpath / str(records) if records else storage / "runs",
         str(config.getoption("--prism-backend") or keys.backend or "cuda"),
         bool(config.getoption("--prism-off")) or keys.off,
         keys.noise,
-        found.catalogue if found else None,
+        configured.catalogue if configured else None,
     )
 
 
 # Journal of a session: measures each test, keeps its case, and writes one run record at the end.
 
-# Times of functions in one process are an own series: `by` separates them from those of `prism-bench run`.
+# Times of functions in one process are a separate series: `by` distinguishes them from those of `prism-bench run`.
 _PROTOCOL: Mapping[str, object] = {"version": PROTOCOL, "by": "pytest"}
 
 
 class Journal:
-    """What a session measured so far; `lines` are those of its summary."""
+    """Measured cases of a session; `lines` are those of its summary."""
 
     def __init__(self, settings: PluginSettings) -> None:
         self.settings = settings
@@ -87,18 +87,18 @@ class Journal:
         self._facts: Mapping[str, Any] | None = None
 
     def require_backend(self) -> None:
-        """Raise BackendUnavailable where nothing can be timed here."""
+        """Raise BackendUnavailable if the backend cannot time functions here."""
         _ = self._function_clock
 
     def tested(self, case: str, test: TimedTest) -> TestedTime:
-        """Verify and time what a test asks for, and keep it as the case of that name."""
+        """Verify and time the function or kernel of a test, and keep it as the case of that name."""
         if isinstance(test.function, str):
-            found = kernel_tested(case, test, self._catalogue, self._measuring)
+            tested = kernel_tested(case, test, self._catalogue, self._measuring)
         else:
-            found = self._measuring.tested(case, test)
-        self._cases.append(found.case)
-        self.lines.append(found.line)
-        return found
+            tested = self._measuring.tested(case, test)
+        self._cases.append(tested.case)
+        self.lines.append(tested.line)
+        return tested
 
     def packed(self) -> str:
         """Return the journal as text, for the process that writes the record of a session with several workers."""
@@ -106,7 +106,7 @@ class Journal:
         return json_line({"cases": cases, "facts": dict(self._facts or {}), "lines": self.lines})
 
     def unpack(self, packed: str) -> None:
-        """Add what another process of this session measured."""
+        """Add the journal of another process of this session."""
         table = cast("JsonTable", json.loads(packed))
         known = {case.name for case in self._cases}
         self._cases += [case for case in map(decode_case, table["cases"]) if case.name not in known]
@@ -139,14 +139,11 @@ class Journal:
     def _measuring(self) -> Measuring:
         self._facts = self._function_clock.facts()
         device = f"{self._facts.get('device', 'unknown')}, backend {self.settings.backend}"
-        return Measuring(self._function_clock, device, self.settings.noise, self._ceiling)
-
-    def _ceiling(self) -> float | None:
-        """Return the copy ceiling in bytes per second, measured once; its cases are kept in the record."""
-        return self._copy_ceiling
+        return Measuring(self._function_clock, device, self.settings.noise, lambda: self._copy_ceiling)
 
     @cached_property
     def _copy_ceiling(self) -> float | None:
+        """The copy ceiling in bytes per second, measured once; its cases are kept in the record."""
         rate, cases = copy_ceiling(self.settings.backend)
         self._cases += cases
         return rate

@@ -1,16 +1,16 @@
-"""Measurement of a tested function: verified, timed in rounds, by the GPU's or a scripted clock."""
+"""Measurement of a tested function or kernel: verified and timed, by the GPU's or a scripted clock."""
 
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from prism_bench.analysis import peers as rivals
+from prism_bench.analysis.peers import clock_of, peers
 from prism_bench.api.callables import CRITERION, TimedCallable, alternated, measured
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import Catalogue, discover
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     from prism_bench.spec.case import Case
 
 
-# Clocks for functions: rounds of honest times on the GPU, or scripted ones for trials of the plugin itself.
+# Clocks for functions: rounds of honest times on the GPU, or scripted times for trials of the plugin.
 
 _Side = Callable[[], Measurement]
 
 
 class FunctionClock(Protocol):
-    """Times functions on one backend."""
+    """Clock for functions on one backend."""
 
     name: str
 
@@ -61,7 +61,7 @@ class FunctionClock(Protocol):
     def rounds(self, subjects: Sequence[TimedCallable], count: int) -> list[Measurement]:
         """Return the times of one or two functions, each with a group of samples per round.
 
-        Rounds alternate which function is first. Raises MeasurementInvalid where one cannot be timed honestly.
+        Rounds alternate the order of the functions. Raises MeasurementInvalid if a function cannot be timed honestly.
         """
         ...
 
@@ -88,12 +88,12 @@ class CudaClock:
         """Return cold or hot times, measured on a separate stream."""
         from prism_bench.backends.cuda.backend import borrowed_backend
 
-        with _alone(), borrowed_backend() as (backend, library):
-            return _rounds([partial(measured, backend, library, one) for one in subjects], count)
+        with _exclusive(), borrowed_backend() as (backend, library):
+            return _rounds([partial(measured, backend, library, subject) for subject in subjects], count)
 
 
 class NullClock:
-    """The times that PRISM_BENCH_NULL scripts for the name of a case, or for `peer:<name>`."""
+    """Clock with the times that PRISM_BENCH_NULL scripts for the name of a case, or for `peer:<name>`."""
 
     name = "null"
 
@@ -111,7 +111,7 @@ class NullClock:
 
     def rounds(self, subjects: Sequence[TimedCallable], count: int) -> list[Measurement]:
         """Return scripted times."""
-        return _rounds([self._side(one) for one in subjects], count)
+        return _rounds([self._side(subject) for subject in subjects], count)
 
     def _side(self, subject: TimedCallable) -> _Side:
         once = self._backend.scripted_timer(subject.name)
@@ -119,7 +119,7 @@ class NullClock:
 
 
 def open_clock(backend: str) -> FunctionClock:
-    """Return the clock of a backend; BackendUnavailable without a GPU, UsageError where it times no functions."""
+    """Return the clock of a backend; raise BackendUnavailable without a GPU, UsageError for another backend."""
     if backend == "cuda":
         return CudaClock()
     if backend == "null":
@@ -134,8 +134,8 @@ def _rounds(sides: Sequence[_Side], count: int) -> list[Measurement]:
 
 
 @contextmanager
-def _alone() -> Generator[None]:
-    """Keep other workers of pytest-xdist off the device meanwhile: two that time at once time each other."""
+def _exclusive() -> Generator[None]:
+    """Keep other workers of pytest-xdist off the device: two that time at once disturb each other."""
     if "PYTEST_XDIST_WORKER" not in os.environ or sys.platform == "win32":
         yield
         return
@@ -144,7 +144,7 @@ def _alone() -> Generator[None]:
         yield
 
 
-# One function measured for a test: verified, timed in rounds until its limits are decided, verified again.
+# Measurement of a function: verified, timed in rounds until its limits are decided, verified again.
 
 LABEL = "test"
 _START, MORE, MOST = 5, 5, 15  # rounds
@@ -152,7 +152,7 @@ _START, MORE, MOST = 5, 5, 15  # rounds
 
 @dataclass(frozen=True)
 class Measuring:
-    """What every test of a session is measured with; `ceiling` measures the copy ceiling on first use."""
+    """Means of measurement of all tests of a session; `ceiling` measures the copy ceiling on first use."""
 
     clock: FunctionClock
     device: str
@@ -164,64 +164,55 @@ class Measuring:
         answers = Answers(test, self.clock.settle)
         verified = answers.check()
         if verified.problem:
-            return self._without_times(_case(name, test, verified, "wrong", verified.problem), verified)
+            case = _case(name, test, verified, "wrong", verified.problem)
+            return TestedTime(case, self.device, verified.text, problem=case.reason)
         try:
             times, promises = self._timed(name, test, verified)
         except MeasurementInvalid as error:
-            return self._without_times(_case(name, test, verified, "failed", f"cannot be trusted: {error}"), verified)
+            case = _case(name, test, verified, "failed", f"cannot be trusted: {error}")
+            return TestedTime(case, self.device, verified.text, problem=case.reason)
         again = answers.check()
         if again.problem:
-            problem = f"right before it was timed, and then {again.problem}"
-            return self._without_times(_case(name, test, again, "wrong", problem), again)
-        return TestedTime(times.case, self.device, verified.words, times, promises, noise=self.noise)
-
-    def _without_times(self, case: CaseResult, verified: Verification) -> TestedTime:
-        return TestedTime(case, self.device, verified.words, problem=case.reason)
+            case = _case(name, test, again, "wrong", f"right before it was timed, and then {again.problem}")
+            return TestedTime(case, self.device, again.text, problem=case.reason)
+        return TestedTime(times.case, self.device, verified.text, times, promises, noise=self.noise)
 
     def _timed(
         self, name: str, test: TimedTest, verified: Verification
     ) -> tuple[TestedTimes, tuple[JudgedPromise, ...]]:
-        """Return the times, after more rounds where a limit is in the interval."""
-        subjects = _subjects(name, test)
+        """Return the times and verdicts, after more rounds while a limit is within an interval."""
+        assert callable(test.function), "only functions are timed here"
+        function = partial(test.function, *test.arrays)
+        subjects = [TimedCallable(function, test.metric, name, test.bytes, test.flops)]
+        if test.peer is not None:
+            peer_name = getattr(test.peer, "__name__", "") or type(test.peer).__name__
+            subjects.append(TimedCallable(partial(test.peer, *test.arrays), test.metric, f"peer:{peer_name}"))
         ceiling = self.ceiling_for(test)
-        found = self.clock.rounds(subjects, _START)
+        measurements = self.clock.rounds(subjects, _START)
         while True:
-            times = _times(_case(name, test, verified), found, test.metric, ceiling)
+            times = _times(_case(name, test, verified), measurements, test.metric, ceiling)
             promises = judged(test, times, self.noise)
-            decided = all(one.verdict != "undecided" for one in promises)
-            if decided or len(found[0].processes) >= MOST:
+            decided = all(promise.verdict != "undecided" for promise in promises)
+            if decided or len(measurements[0].processes) >= MOST:
                 return times, promises
             more = self.clock.rounds(subjects, MORE)
-            found = [merged(pair) for pair in zip(found, more, strict=True)]
+            measurements = [merged(pair) for pair in zip(measurements, more, strict=True)]
 
     def ceiling_for(self, test: TimedTest) -> float | None:
-        """Return the copy ceiling where a limit needs it; MeasurementInvalid where it could not be measured."""
+        """Return the copy ceiling if a limit needs it; raise MeasurementInvalid if it could not be measured."""
         ceiling = self.ceiling() if test.share is not None else None
         if test.share is not None and not ceiling:
             raise MeasurementInvalid("the copy ceiling could not be measured, so that at_least cannot be judged")
         return ceiling
 
 
-def _subjects(name: str, test: TimedTest) -> list[TimedCallable]:
-    assert callable(test.function), "only functions are timed here"
-    own = TimedCallable(partial(test.function, *test.arrays), test.metric, name, test.bytes, test.flops)
-    if test.peer is None:
-        return [own]
-    peer = partial(test.peer, *test.arrays)
-    return [own, TimedCallable(peer, test.metric, f"peer:{_name_of(test.peer)}")]
-
-
-def _name_of(function: object) -> str:
-    return str(getattr(function, "__name__", "") or type(function).__name__)
-
-
-def _times(case: CaseResult, found: list[Measurement], metric: str, ceiling: float | None) -> TestedTimes:
-    """Return the times of a case whose measurements are the function's and, if there is one, the peer's."""
-    measurements = (replace(found[0], subject="kernel"), *found[1:])
-    for one in measurements:
-        if not one.valid:
-            raise MeasurementInvalid(f"{one.subject}: {one.reason}")
-    return TestedTimes(replace(case, measurements=measurements), metric, next(iter(found[1:]), None), ceiling)
+def _times(case: CaseResult, measured: list[Measurement], metric: str, ceiling: float | None) -> TestedTimes:
+    """Return the times of a case from the measurements of the function and of the peer, if there is any."""
+    measurements = (replace(measured[0], subject="kernel"), *measured[1:])
+    for measurement in measurements:
+        if not measurement.valid:
+            raise MeasurementInvalid(f"{measurement.subject}: {measurement.reason}")
+    return TestedTimes(replace(case, measurements=measurements), metric, next(iter(measured[1:]), None), ceiling)
 
 
 def _case(
@@ -241,7 +232,7 @@ def _case(
     )
 
 
-# Kernels of a catalogue in a test: verified and timed in fresh processes as `prism-bench run` does; the ceiling.
+# Measurement of a catalogue's kernel: verified and timed in fresh processes, as `prism-bench run` does.
 
 PROCESSES = 3
 _COPY_CEILING = "bandwidth"
@@ -249,37 +240,40 @@ _COPY_CEILING = "bandwidth"
 
 def kernel_tested(name: str, test: TimedTest, catalogue: Catalogue, measuring: "Measuring") -> TestedTime:
     """Return the result of one test of a catalogue's kernel."""
-    case = replace(_measured(_case_of(test, catalogue), catalogue, measuring.clock.name, bool(test.speedup)), name=name)
-    words = _verified(case)
+    spec_case = _case_of(test, catalogue)
+    case = replace(_measured(spec_case, catalogue, measuring.clock.name, bool(test.speedup)), name=name)
+    count = sum(int(entry["compared"]) for entry in case.verification if entry.get("compared"))
+    verified = f"{count_text(count, 'value')} against the reference of {case.kernel}, and its edges"
     if case.status != "ok":
-        return TestedTime(case, measuring.device, words, problem=f"{case.status}: {case.reason}")
-    own = valid(case, test.metric)
-    if own is None or not own.samples:
-        found = case.measurement(test.metric)
-        reason = found.reason if found and found.reason else f"the {test.metric} was not measured"
-        return TestedTime(case, measuring.device, words, problem=f"cannot be trusted: {reason}")
+        return TestedTime(case, measuring.device, verified, problem=f"{case.status}: {case.reason}")
+    timed = valid(case, test.metric)
+    if timed is None or not timed.samples:
+        invalid = case.measurement(test.metric)
+        reason = invalid.reason if invalid and invalid.reason else f"the {test.metric} was not measured"
+        return TestedTime(case, measuring.device, verified, problem=f"cannot be trusted: {reason}")
+    best = next(iter(peers(case)), None) if test.speedup else None
+    if test.speedup and best is None:
+        raise UsageError(f"speedup={test.speedup}: {case.kernel} has no peer that runs here")
+    peer = valid(case, clock_of(case), f"peer:{best.name}") if best else None
     try:
-        times = TestedTimes(case, test.metric, _peer(case, test), measuring.ceiling_for(test))
+        times = TestedTimes(case, test.metric, peer, measuring.ceiling_for(test))
     except MeasurementInvalid as error:
-        return TestedTime(case, measuring.device, words, problem=f"cannot be trusted: {error}")
-    return TestedTime(case, measuring.device, words, times, judged(test, times, measuring.noise), noise=measuring.noise)
+        return TestedTime(case, measuring.device, verified, problem=f"cannot be trusted: {error}")
+    promises = judged(test, times, measuring.noise)
+    return TestedTime(case, measuring.device, verified, times, promises, noise=measuring.noise)
 
 
 def copy_ceiling(backend: str) -> tuple[float | None, tuple[CaseResult, ...]]:
-    """Return the bytes per second that the best copy reaches on this machine, and the cases that show it."""
+    """Return the bytes per second of the best copy on this machine, and the measured cases."""
     opened, catalogue = open_backend(backend), discover()
     settings = Settings(processes=1, peers=False, cpu_baseline=False)
     session = MeasuringSession(opened, catalogue, settings, process=0)
-    found = tuple(session.case(case) for case in _copies(catalogue, backend))
+    labels = ("S1", "S2") if backend == "cuda" else ("S0",)  # on a device, workloads larger than the caches
+    copies = [case for case in catalogue.cases((), labels) if case.spec.ceiling == _COPY_CEILING]
+    results = tuple(session.case(case) for case in copies)
     facts = opened.facts()
-    limits = measured_limits(found, facts.get("l2_bytes", 0), peaks_of(facts))
-    return limits.ceilings.get(_COPY_CEILING), found
-
-
-def _copies(catalogue: Catalogue, backend: str) -> Iterable["Case"]:
-    """Return the workloads of the copy kernels: large ones, which leave the caches, on a device."""
-    labels = ("S1", "S2") if backend == "cuda" else ("S0",)
-    return [case for case in catalogue.cases((), labels) if case.spec.ceiling == _COPY_CEILING]
+    limits = measured_limits(results, facts.get("l2_bytes", 0), peaks_of(facts))
+    return limits.ceilings.get(_COPY_CEILING), results
 
 
 def _case_of(test: TimedTest, catalogue: Catalogue) -> "Case":
@@ -294,25 +288,11 @@ def _case_of(test: TimedTest, catalogue: Catalogue) -> "Case":
     return cases[0]
 
 
-def _measured(case: "Case", catalogue: Catalogue, backend: str, peers: bool) -> CaseResult:
-    driven = Run(catalogue, backend, Settings(processes=PROCESSES, peers=peers, cpu_baseline=False))
+def _measured(case: "Case", catalogue: Catalogue, backend: str, has_peers: bool) -> CaseResult:
+    run = Run(catalogue, backend, Settings(processes=PROCESSES, peers=has_peers, cpu_baseline=False))
     clock = RunClock()
-    driven.measure([case])
-    results = driven.record(clock.span(complete=True)).cases
-    edge = next((one for one in results if one.is_edge and one.status not in ("ok", "skipped")), None)
-    own = next(one for one in results if not one.is_edge)
-    return replace(own, status="wrong", reason=edge.reason, measurements=()) if edge else own
-
-
-def _verified(case: CaseResult) -> str:
-    compared = [entry for entry in case.verification if entry.get("compared")]
-    count = sum(int(entry["compared"]) for entry in compared)
-    return f"{count_text(count, 'value')} against the reference of {case.kernel}, and its edges"
-
-
-def _peer(case: CaseResult, test: TimedTest) -> Measurement | None:
-    """Return the times of the fastest peer, where the test compares with it."""
-    best = next(iter(rivals.peers(case)), None) if test.speedup else None
-    if test.speedup and best is None:
-        raise UsageError(f"speedup={test.speedup}: {case.kernel} has no peer that runs here")
-    return valid(case, rivals.clock_of(case), f"peer:{best.name}") if best else None
+    run.measure([case])
+    results = run.record(clock.span(complete=True)).cases
+    broken = next((result for result in results if result.is_edge and result.status not in ("ok", "skipped")), None)
+    timed = next(result for result in results if not result.is_edge)
+    return replace(timed, status="wrong", reason=broken.reason, measurements=()) if broken else timed

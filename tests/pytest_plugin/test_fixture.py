@@ -176,7 +176,7 @@ def test_a_kernel_of_the_catalogue_is_run_as_the_program_runs_it(project):
     tests = """
 def test_fast(prism):
     found = prism("double", at_most="1 ms")
-    assert len(found.times.own.processes) == 3
+    assert len(found.times.function.processes) == 3
 
 def test_arguments(prism):
     prism("double", bytes=5)

@@ -1,4 +1,4 @@
-"""Bottleneck of a kernel: from its counters, and from the ceilings that its record measured."""
+"""Bottleneck of a kernel: from its counters, from the ceilings of its record, and the source lines that wait."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,11 @@ if TYPE_CHECKING:
     import pandas
 
 
-# Bottleneck of a kernel, read from counters, and a check of its DRAM bytes.
+# Bottleneck of a kernel from counters, and a check of its DRAM bytes.
 #
-# The busiest part of the device is the bottleneck where it is busy at least 60 % of the time, the limit from which
-# NVIDIA's own guided analysis (Nsight Compute, SOLBottleneck rule) speaks of one. Below it nothing is full: a launch
-# as short as an empty kernel is launch-bound, any other latency-bound, and issue slots and occupancy show how far the
-# warps hide it.
+# The busiest part of the device is the bottleneck if it is busy at least 60 % of the time, the limit of NVIDIA's guided
+# analysis (Nsight Compute, SOLBottleneck rule). Otherwise a launch as short as an empty kernel is launch-bound, any
+# other is latency-bound, and issue slots and occupancy show how far the warps hide the latency.
 
 BUSY = 0.6
 _LIKE_EMPTY = 1.5  # times the empty kernel's duration under the same profiler
@@ -37,7 +36,7 @@ PARTS = {
 
 @dataclass(frozen=True)
 class Bound:
-    """Bottleneck: `by` one of PARTS, `latency` or `launch`, None without counters; `evidence` its figures in words."""
+    """Bottleneck: `by` one of PARTS, `latency` or `launch`, None without counters; `evidence` its figures as text."""
 
     by: str | None
     evidence: str
@@ -45,7 +44,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class BytesCheck:
-    """Counted DRAM bytes against the compulsory ones: `verdict` is `agrees`, `more`, `less` or `unknown`."""
+    """Counted DRAM bytes against the compulsory bytes: `verdict` is `agrees`, `more`, `less` or `unknown`."""
 
     verdict: Literal["agrees", "more", "less", "unknown"]
     counted: float | None
@@ -59,12 +58,12 @@ class BytesCheck:
 
 
 def value(case: CaseResult, name: str) -> float | None:
-    """Return a logical metric of the case's profile; None where it was not counted."""
+    """Return a logical metric of the case's profile, or None."""
     return case.profile.get("values", {}).get(name, {}).get("value")
 
 
 def dram_bytes(case: CaseResult) -> float | None:
-    """Return bytes through DRAM: read, written, and written back after the kernel where that was followed."""
+    """Return bytes through DRAM: read, written, and written back after the kernel if that was counted."""
     moved = _read_and_written(case)
     return None if moved is None else moved + (value(case, "write_back_bytes") or 0.0)
 
@@ -75,9 +74,9 @@ def _read_and_written(case: CaseResult) -> float | None:
 
 
 def empty_duration(cases: Iterable[CaseResult]) -> float | None:
-    """Return seconds that the catalogue's empty kernel took under the same profiler; None where no case is it."""
-    found = [value(case, "profiler_duration") for case in cases if case.ceiling == "launch"]
-    return min((one for one in found if one), default=None)
+    """Return the seconds of the catalogue's empty kernel under the same profiler, or None."""
+    durations = [value(case, "profiler_duration") for case in cases if case.ceiling == "launch"]
+    return min((duration for duration in durations if duration), default=None)
 
 
 def bound_of(case: CaseResult, empty: float | None = None) -> Bound:
@@ -93,7 +92,10 @@ def bound_of(case: CaseResult, empty: float | None = None) -> Bound:
     busiest = max(known, key=known.__getitem__)
     if known[busiest] >= BUSY:
         return Bound(busiest, _shares(known))
-    return Bound("latency", f"nothing is busy: {_shares(known)}{_hiding(case)}")
+    occupancy, limit, waves = (value(case, name) for name in ("occupancy", "occupancy_limit", "waves"))
+    hiding = f"; occupancy {share_text(occupancy)} of {share_text(limit)}" if occupancy is not None else ""
+    hiding += f"; {waves:.2g} waves" if waves is not None else ""
+    return Bound("latency", f"nothing is busy: {_shares(known)}{hiding}")
 
 
 def _shares(known: Mapping[str, float]) -> str:
@@ -102,17 +104,11 @@ def _shares(known: Mapping[str, float]) -> str:
     return ", ".join(f"{PARTS[part][1]} {share_text(known[part])}" for part in top)
 
 
-def _hiding(case: CaseResult) -> str:
-    occupancy, limit, waves = (value(case, name) for name in ("occupancy", "occupancy_limit", "waves"))
-    words = f"; occupancy {share_text(occupancy)} of {share_text(limit)}" if occupancy is not None else ""
-    return words + (f"; {waves:.2g} waves" if waves is not None else "")
-
-
 def check_bytes(case: CaseResult, l2_bytes: int) -> BytesCheck:
-    """Compare the case's DRAM bytes with its compulsory ones, within 3 %.
+    """Compare the case's DRAM bytes with its compulsory bytes, within 3 %.
 
-    Unless the write-back was followed, up to a whole L2 of written bytes may still be there when the kernel ends, so
-    that as much less is counted; and what is no larger than L2 shows nothing.
+    Unless the write-back was counted, up to a whole L2 of written bytes may still be there when the kernel ends, and is
+    not counted; bytes that fit in L2 show nothing.
     """
     counted = dram_bytes(case)
     if counted is None or not case.bytes:
@@ -128,23 +124,23 @@ def check_bytes(case: CaseResult, l2_bytes: int) -> BytesCheck:
 def peak_rates(cases: Iterable[CaseResult]) -> list[float]:
     """Return the DRAM peak that each busy case implies, bytes per second: its rate over its share.
 
-    All must be equal: a disagreement shows figures of different clocks, or a locale misread.
+    All must be equal: a disagreement shows figures of different clocks, or a misread locale.
     """
-    found: list[float] = []
+    peaks: list[float] = []
     for case in cases:
         share, duration = value(case, "dram_share"), value(case, "profiler_duration")
         moved = _read_and_written(case)
         if share and share > BUSY / 2 and duration and moved is not None:
-            found.append(moved / duration / share)
-    return found
+            peaks.append(moved / duration / share)
+    return peaks
 
 
-# Roofline: what rate the measured ceilings allow, and which limit a case meets first.
+# Roofline: the rate that the measured ceilings allow, and the limit that binds a case.
 #
 # S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model", CACM 52(4), 2009.
 
-# The kinds of arithmetic that each have a ceiling, and their words. What tensor cores reach is measured with half; in
-# records from before there were other kinds of products, `tensor` is all that they do.
+# Kinds of arithmetic with a ceiling, and their names. The ceiling of tensor cores is measured with half; in old records
+# `tensor` is any product on tensor cores.
 ARITHMETIC = {"fp32": "FP32", "tensor": "tensor cores", "fp64": "FP64"}
 PRODUCTS = {
     "tf32": "TF32 on tensor cores",
@@ -152,10 +148,10 @@ PRODUCTS = {
     "three_tf32": "FP32 as three TF32 products",
     "three_bfloat16": "FP32 as six bfloat16 products",
 }
-# Kinds whose every product is so many of another kind; bfloat16 has the rate of half.
+# Kinds whose every product is several of another kind; bfloat16 has the rate of half.
 _AS_MANY = {"three_tf32": ("tf32", 3), "three_bfloat16": ("tensor", 6)}
 
-# Operations that a multiprocessor does in a clock at most, by compute capability, kind of arithmetic and title; a fused
+# Most operations of a multiprocessor in a clock, by compute capability, kind of arithmetic and title; a fused
 # multiply-add is two. NVIDIA's white papers on the A100 and H100, from their rates, multiprocessors and boost clocks.
 _PER_CLOCK = {
     80: {"fp64": {"FP64": 64}, "tensor": {"TF32 tensor": 1024, "FP16 tensor": 2048}, "tf32": {"TF32 tensor": 1024}},
@@ -165,7 +161,7 @@ _PER_CLOCK = {
 
 
 def intensity(flops: int | None, bytes_moved: int | None) -> float | None:
-    """Return operations per compulsory byte; None where either is unknown."""
+    """Return operations per compulsory byte; None if either is unknown."""
     return flops / bytes_moved if flops and bytes_moved else None
 
 
@@ -175,24 +171,24 @@ def attainable(per_byte: float, bandwidth: float, peak: float) -> float:
 
 
 def ridge(bandwidth: float, peak: float) -> float:
-    """Return operations per byte from which arithmetic is the limit, and no longer memory."""
+    """Return operations per byte from which arithmetic is the limit instead of memory."""
     return peak / bandwidth
 
 
 def peak_of(case: CaseResult, limits: Limits) -> float | None:
-    """Return the measured ceiling of the arithmetic that the case does; None where the run did not measure it."""
+    """Return the measured ceiling of the case's arithmetic, or None."""
     return ceiling_of(case.arithmetic, limits)
 
 
 def ceiling_of(arithmetic: str, limits: Limits) -> float | None:
-    """Return operations per second that a kind of arithmetic reaches at most; None where that was not measured."""
+    """Return the measured ceiling of a kind of arithmetic in operations per second, or None."""
     kind, products = _AS_MANY.get(arithmetic, (arithmetic, 1))
     peak = limits.ceilings.get(kind)
     return peak / products if peak else None
 
 
 def least_times(case: CaseResult, limits: Limits) -> dict[str, float]:
-    """Return seconds that the case takes at least, by what demands it: `memory`, `compute`, `launch`, where known."""
+    """Return the least seconds of the case by known limits: `memory`, `compute`, `launch`."""
     bandwidth, peak = limits.ceilings.get("bandwidth"), peak_of(case, limits)
     times = {
         "memory": case.bytes / bandwidth if bandwidth and case.bytes else None,
@@ -203,9 +199,9 @@ def least_times(case: CaseResult, limits: Limits) -> dict[str, float]:
 
 
 def binding(case: CaseResult, limits: Limits) -> tuple[str, float] | None:
-    """Return what limits the case and the seconds it demands: the largest of `least_times`.
+    """Return the limit that binds the case and its seconds: the largest of `least_times`.
 
-    None where the run did not measure a limit that might have been the largest.
+    None if the run did not measure a limit that might be the largest.
     """
     times = least_times(case, limits)
     needed = {"memory", "launch", "compute"} if case.flops else {"memory", "launch"}
@@ -217,18 +213,18 @@ def missing_limits(case: CaseResult, limits: Limits) -> list[str]:
     known = {"launch overhead": limits.floors.get("cold_time"), "bandwidth ceiling": limits.ceilings.get("bandwidth")}
     if case.flops:
         known[f"{case.arithmetic} ceiling"] = peak_of(case, limits)
-    return [name for name, found in known.items() if not found]
+    return [name for name, limit in known.items() if not limit]
 
 
 def roofs(limits: Limits) -> Mapping[str, float]:
-    """Return the horizontal roofs, operations per second by name: every ceiling but those of memory."""
+    """Return the horizontal roofs, operations per second by name: every ceiling except those of memory."""
     return {name: rate for name, rate in limits.ceilings.items() if not is_bandwidth(name)}
 
 
 def unmeasured_peaks(machine: Mapping[str, Any], limits: Limits, kinds: Collection[str]) -> dict[str, float]:
-    """Return the most that the device's clock and width allow, operations per second by title.
+    """Return the peaks by the device's clock and width, operations per second by title.
 
-    Those of the `kinds` of arithmetic whose ceiling the run did not measure; empty for a device that is not known.
+    Only of the `kinds` of arithmetic whose ceiling the run did not measure; empty for an unknown device.
     """
     clocks = float(machine.get("sm_count") or 0) * float(machine.get("highest_sm_clock") or 0)
     known = _PER_CLOCK.get(machine.get("compute_capability") or 0, {}) if clocks else {}
@@ -248,9 +244,9 @@ MOST = 3
 
 @dataclass(frozen=True)
 class SourceLine:
-    """One line: its file, its number from 1, its text where it is known, and its share of all samples of warps.
+    """One line: its file, its number from 1, its text if known, and its share of all samples of warps.
 
-    `stall` is what most of the line's samples waited for.
+    `stall` is the most frequent reason of waiting among the line's samples.
     """
 
     file: str
@@ -261,18 +257,18 @@ class SourceLine:
 
 
 def hot_lines(case: CaseResult, most: int = MOST) -> tuple[SourceLine, ...]:
-    """Return the lines with the most samples, the hottest first; empty where no source counters were collected."""
-    listed: Sequence[dict[str, Any]] = case.profile.get("lines") or ()
-    total = sum(one["samples"] for one in listed)
-    hottest = sorted(listed, key=lambda one: -one["samples"])[:most]
+    """Return the lines with the most samples, the hottest first; empty without source counters."""
+    lines: Sequence[dict[str, Any]] = case.profile.get("lines") or ()
+    total = sum(line["samples"] for line in lines)
+    hottest = sorted(lines, key=lambda line: -line["samples"])[:most]
     return tuple(
-        SourceLine(one["file"], one["line"], one["samples"] / total, one.get("text"), one.get("stall"))
-        for one in hottest
-        if one["samples"]
+        SourceLine(line["file"], line["line"], line["samples"] / total, line.get("text"), line.get("stall"))
+        for line in hottest
+        if line["samples"]
     )
 
 
-# Which case of a kernel answers for it: the largest one, and for a case without counters the largest that has some.
+# Representative cases of a kernel: its largest case, and the largest counted case next to a case without counters.
 
 
 def size(case: CaseResult) -> tuple[int, int]:
@@ -281,18 +277,19 @@ def size(case: CaseResult) -> tuple[int, int]:
 
 
 def largest(cases: Sequence[CaseResult]) -> CaseResult | None:
-    """Return the largest workload of the kernel itself that has a time; else of its variants, else without a time."""
+    """Return the largest timed workload of the kernel without a variant; else of its variants, else without a time."""
     timed = [case for case in cases if is_timed(case)]
-    own = [case for case in timed if case.variant is None] or timed or list(cases)
-    return max(own, key=size, default=None)
+    candidates = [case for case in timed if case.variant is None] or timed or list(cases)
+    return max(candidates, key=size, default=None)
 
 
 def is_timed(case: CaseResult) -> bool:
     """Return whether the kernel has samples."""
-    return any(one.samples for one in case.measurements if one.subject == "kernel")
+    return any(measured.samples for measured in case.measurements if measured.subject == "kernel")
 
 
 def counted_near(case: CaseResult, others: Iterable[CaseResult], counted: Collection[str]) -> CaseResult | None:
-    """Return the largest other workload of the same implementation that is `counted`, by name; None where none is."""
-    same = [one for one in others if (one.kernel, one.variant) == (case.kernel, case.variant) and not one.is_edge]
-    return max((one for one in same if one.name in counted and one.name != case.name), key=size, default=None)
+    """Return the largest other workload of the same implementation whose name is in `counted`, or None."""
+    same = [other for other in others if (other.kernel, other.variant) == (case.kernel, case.variant)]
+    candidates = [other for other in same if not other.is_edge and other.name in counted and other.name != case.name]
+    return max(candidates, key=size, default=None)

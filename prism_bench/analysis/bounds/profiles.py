@@ -19,14 +19,12 @@ from prism_bench.profilers.timeline import COPY, GRAPH, KERNEL, NO_CALL, SET, Ca
 from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord
 from prism_bench.units import count_text, rate_text, share_text
 
-# Table of metrics: one row per profiled case, with its bound and whether its DRAM bytes are what they must be.
-#
-# Newest counters of every case, from whichever record of a profiler has them.
+# Newest counters of every case, and the table of metrics: one row per profiled case.
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A case as a record of counters has it, and that record with the name of its file."""
+    """A case in a record of counters, with that record and the name of its file."""
 
     case: CaseResult
     record: RunRecord
@@ -34,20 +32,20 @@ class Counted:
 
     @property
     def rank(self) -> tuple[bool, bool, str]:
-        """Greater is better: counted at all, more than DRAM bytes alone, newer."""
+        """Greater is better: counted, more than only DRAM bytes, newer."""
         profile = self.case.profile
         return bool(profile.get("values")), profile.get("set") != "traffic", self.record.created
 
 
 def newest_counted(records: Iterable[tuple[Path, RunRecord]]) -> dict[str, Counted]:
-    """Return the best of each case by name; a case without counters is as the newest record has it."""
-    found: dict[str, Counted] = {}
+    """Return the best counters of each case by name; a case without counters is that of the newest record."""
+    best: dict[str, Counted] = {}
     for path, record in records:
         for case in record.cases:
-            one = Counted(case, record, path.name)
-            if case.name not in found or one.rank > found[case.name].rank:
-                found[case.name] = one
-    return found
+            counted = Counted(case, record, path.name)
+            if case.name not in best or counted.rank > best[case.name].rank:
+                best[case.name] = counted
+    return best
 
 
 ProfileRow = dict[str, float | str | None]
@@ -71,64 +69,60 @@ def _row(case: CaseResult, empty: float | None, cached: int) -> ProfileRow:
 
 
 def newest_rows(counted: Mapping[str, Counted]) -> list[ProfileRow]:
-    """Return a row per case, by name, with the file of the record that it is from."""
-    found: list[ProfileRow] = []
-    for _, one in sorted(counted.items()):
-        row = _row(one.case, empty_duration(one.record.cases), cache_bytes(one.record.machine))
-        found.append({**row, "record": one.file})
-    return found
+    """Return a row per case, sorted by name, with the file of its record."""
+    table: list[ProfileRow] = []
+    for name in sorted(counted):
+        case, record = counted[name].case, counted[name].record
+        row = _row(case, empty_duration(record.cases), cache_bytes(record.machine))
+        table.append({**row, "record": counted[name].file})
+    return table
 
 
 def csv_text(table: Sequence[ProfileRow]) -> str:
-    """Return rows as CSV, numbers to five digits, an empty cell where nothing was counted."""
+    """Return rows as CSV, numbers to five digits, an empty cell for a missing value."""
     names = list(dict.fromkeys([*_FACTS, *_JUDGED, *(name for row in table for name in row)]))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _cell(one) for name, one in row.items()} for row in table)
+    for row in table:
+        numbers = {name: number for name, number in row.items() if isinstance(number, float)}
+        texts = {name: f"{number:.5g}" if number % 1 else f"{number:.0f}" for name, number in numbers.items()}
+        writer.writerow({**row, **texts})
     return text.getvalue()
 
 
-def _cell(one: float | str | None) -> float | str | None:
-    if isinstance(one, float):
-        return f"{one:.5g}" if one % 1 else f"{one:.0f}"
-    return one
-
-
 def profile_findings(record: RunRecord) -> list[Finding]:
-    """Return the findings of the profile: failed cases, unexplained DRAM bytes, peaks that disagree."""
+    """Return the findings of the profile: failed cases, unexplained DRAM bytes, inconsistent peaks."""
     cached = cache_bytes(record.machine)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for case in record.cases:
         if case.status != "ok":
             gravity = "note" if case.status == "skipped" else "bad"
-            found.append(Finding(gravity, case.status, case.name, case.reason or "the record gives no reason"))
+            findings.append(Finding(gravity, case.status, case.name, case.reason or "the record gives no reason"))
         checked = check_bytes(case, cached)
         if checked.verdict in ("more", "less"):
             ratio = share_text(checked.ratio) if checked.ratio is not None else "unknown"
-            words = f"DRAM moved {checked.words} that must move ({ratio})"
-            found.append(Finding("note", "bytes", case.name, words))
-    return found + _peaks(record)
-
-
-def _peaks(record: RunRecord) -> list[Finding]:
+            message = f"DRAM moved {checked.words} that must move ({ratio})"
+            findings.append(Finding("note", "bytes", case.name, message))
     rates = peak_rates(record.cases)
-    if not rates or max(rates) - min(rates) <= 2 * _SAME_PEAK * median(rates):
-        return []
-    words = f"rates over shares give DRAM peaks from {rate_text(min(rates), 'B/s')} to {rate_text(max(rates), 'B/s')}"
-    return [Finding("untrusted", "peaks", None, f"{words}; they must agree")]
+    if rates and max(rates) - min(rates) > 2 * _SAME_PEAK * median(rates):
+        low, high = (rate_text(rate, "B/s") for rate in (min(rates), max(rates)))
+        message = f"rates over shares give DRAM peaks from {low} to {high}; they must agree"
+        findings.append(Finding("untrusted", "peaks", None, message))
+    return findings
 
 
-# Launch ledger: the cost of a stretch of work in launches, gaps and copies, whole and per named range.
+# Launch ledger: launches, gaps and copies of a timeline, in total and per named range.
 #
-# A gap is time in which a device had begun and had nothing to do: its kernels, copies, sets and graphs in order of
-# their start, a running maximum of their ends, and a gap wherever the next one starts later. The cause of a gap follows
-# from the call that brought the work which ends it:
+# A gap is time in which a device had begun and had nothing to do: with its kernels, copies, sets and graphs in order of
+# their start and a running maximum of their ends, each work that starts later than the maximum ends a gap. The cause of
+# a gap follows from the call that brought this work:
 #
-#     sync      a synchronising call was under way when the gap began: the host waited instead of launching     host
-# the host made the call later than a whole call would have taken: it did something else first     launch    the host
-# was launching as fast as it can: the cost of the call itself     queued    the call had returned before the gap began:
-# the device's own time between two kernels     unknown   the capture has no call for that work
+#     sync      a synchronising call was under way when the gap began: the host waited instead of launching
+#     host      the host made the call later than a whole call would have taken: it did other things first
+#     launch    the host was launching as fast as it can: the cost of the call itself
+#     queued    the call had returned before the gap began: the device's time between two kernels
+#     unknown   the capture has no call for that work
 
 Blame = Literal["sync", "host", "launch", "queued", "unknown"]
 _BLAME = get_args(Blame)
@@ -150,10 +144,10 @@ class Gaps:
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """Account of one range, or of all (`name` is None), in seconds and bytes.
+    """Account of one range, or of all work (`name` is None), in seconds and bytes.
 
-    `span` is first start to last end, summed over devices; `busy` the part of it in which something ran. `graphs` are
-    executions of graphs traced as a whole: work of the device whose kernels are not in `kernels`.
+    `span` is first start to last end, summed over devices; `busy` is its part with work. `graphs` are executions of
+    graphs traced as a whole: work of the device whose kernels are not in `kernels`.
     """
 
     name: str | None
@@ -179,7 +173,7 @@ class LedgerRow:
 
     @property
     def busy_share(self) -> float | None:
-        """The part of the span in which the device worked; None where there is no span."""
+        """The share of the span in which the device worked; None without a span."""
         return self.busy / self.span if self.span else None
 
 
@@ -197,18 +191,18 @@ class LaunchLedger:
 
 
 def ledger(timeline: Timeline, most: int = 30) -> LaunchLedger:
-    """Return the ledger of a timeline; of its ranges at most those `most` names that hold the most work."""
+    """Return the ledger of a timeline; of its range names at most the `most` longest."""
     joined = _Joined(timeline)
     total = joined.row(None)
-    numbers = [int(one) for one in np.unique(timeline.work.device)]
+    numbers: list[int] = np.unique(timeline.work.device).tolist()
     devices = (
         {numbers[0]: total}
         if len(numbers) == 1
-        else {one: joined.row(None, timeline.work.device == one) for one in numbers}
+        else {device: joined.row(None, timeline.work.device == device) for device in numbers}
     )
-    found, left_out = _ranges(timeline, joined, most)
+    ranges, left_out = _ranges(timeline, joined, most)
     notes = (*timeline.notes, *_notes(timeline, left_out))
-    return LaunchLedger(total, found, devices, timeline.tool, timeline.version, timeline.source, notes)
+    return LaunchLedger(total, ranges, devices, timeline.tool, timeline.version, timeline.source, notes)
 
 
 def _notes(timeline: Timeline, left_out: int) -> Iterator[str]:
@@ -238,7 +232,7 @@ class _Joined:
         self._transfers = self._work.transfers
 
     def row(self, name: str | None, chosen: Mask | None = None, calls: Mask | None = None) -> LedgerRow:
-        """Return the account of the chosen work (a mask; None: all) and calls (None: those that brought it)."""
+        """Return the account of the chosen work (a mask; None: all work) and calls (None: those that brought it)."""
         kinds = self._work.kind if chosen is None else self._work.kind[chosen]
         launching = (
             self._launching if chosen is None else self._launching & (self._brought(chosen) if calls is None else calls)
@@ -264,7 +258,7 @@ class _Joined:
         )
 
     def _captured(self, timeline: Timeline) -> Mask:
-        """Return which calls were recorded into a graph: while their thread captured, and brought no work."""
+        """Return which calls were recorded into a graph: those without work while their thread captured."""
         begins, ends = (
             _of_names(timeline.named(*words), self._calls.name) for words in (_CAPTURE_BEGINS, _CAPTURE_ENDS)
         )
@@ -273,7 +267,7 @@ class _Joined:
         for process, thread in set(threads):
             mine = np.flatnonzero((self._calls.process == process) & (self._calls.thread == thread))
             order = np.arange(1, len(mine) + 1)
-            begun, ended = (np.maximum.accumulate(order * which[mine]) for which in (begins, ends))
+            begun, ended = (np.maximum.accumulate(order * calls[mine]) for calls in (begins, ends))
             captured[mine] = begun > ended
         return captured & ~self._brought(np.ones(len(self._work), bool))
 
@@ -287,8 +281,8 @@ class _Joined:
         tally = _Tally()
         reached: dict[int, int] = {}
         began: dict[int, int] = {}
-        for first in range(0, len(self._work), _BLOCK):
-            block = np.arange(first, min(first + _BLOCK, len(self._work)))
+        for start in range(0, len(self._work), _BLOCK):
+            block = np.arange(start, min(start + _BLOCK, len(self._work)))
             block = block if chosen is None else block[chosen[block]]
             for device in np.unique(self._work.device[block]).tolist():
                 on = block[self._work.device[block] == device]
@@ -298,7 +292,7 @@ class _Joined:
         return tally.gaps(), span * _SECOND, (span - tally.idle) * _SECOND
 
     def _gaps_of(self, on: Ints, reached: int | None, tally: "_Tally") -> int:
-        """Tally the gaps before each piece of a device's work, busy until `reached`; return until when it is now."""
+        """Tally the gaps before each piece of a device's work, busy until `reached`; return the new end."""
         start = self._work.start[on]
         ends = np.maximum.accumulate(start + self._work.length[on])
         before = np.empty_like(ends)
@@ -315,8 +309,8 @@ class _Joined:
         began, length = self._calls.start[call], self._calls.length[call].astype(np.int64)
         waited = self._waits.cover(gap_start, self._calls.process[call])
         conditions = [call == NO_CALL, waited, began + length <= gap_start, began - gap_start > length]
-        words: tuple[Blame, ...] = ("unknown", "sync", "queued", "host")
-        return np.select(conditions, [_BLAME.index(word) for word in words], _BLAME.index("launch"))
+        causes: tuple[Blame, ...] = ("unknown", "sync", "queued", "host")
+        return np.select(conditions, [_BLAME.index(cause) for cause in causes], _BLAME.index("launch"))
 
 
 class _Tally:
@@ -334,12 +328,12 @@ class _Tally:
         return int(self._times.sum())
 
     def gaps(self) -> dict[Blame, Gaps]:
-        found = zip(_BLAME, self._counts, self._times, strict=True)
-        return {word: Gaps(int(count), float(time) * _SECOND) for word, count, time in found if count}
+        tallied = zip(_BLAME, self._counts, self._times, strict=True)
+        return {cause: Gaps(int(count), float(time) * _SECOND) for cause, count, time in tallied if count}
 
 
 class _Waits:
-    """Synchronising calls by process, to find whether one was under way at a given time."""
+    """Synchronising calls by process, to find whether a call was under way at a given time."""
 
     def __init__(self, calls: Calls, chosen: Mask) -> None:
         self._by_process: dict[int, tuple[Ints, Ints]] = {}
@@ -351,23 +345,23 @@ class _Waits:
     def cover(self, times: Ints, process: Ints) -> Mask:
         """Return a mask: whether a wait that had begun by then had not ended."""
         covered = np.zeros(len(times), bool)
-        for one, (start, reached) in self._by_process.items():
+        for number, (start, reached) in self._by_process.items():
             last = np.searchsorted(start, times, side="right") - 1
-            covered |= (process == one) & (last >= 0) & (reached[np.maximum(last, 0)] >= times)
+            covered |= (process == number) & (last >= 0) & (reached[np.maximum(last, 0)] >= times)
         return covered
 
 
 def _of_names(mask: Mask, names: Ints) -> Mask:
-    """Return which elements have a name of the mask; those without a name have none."""
+    """Return which elements have a name in the mask; False for elements without a name."""
     return np.append(mask, False)[names]
 
 
 def _ranges(timeline: Timeline, joined: _Joined, most: int) -> tuple[tuple[LedgerRow, ...], int]:
-    """Return the rows of the ranges that took longest, and how many names were left out."""
+    """Return the rows of the longest ranges, and the number of names left out."""
     ranges = timeline.ranges
     rows: list[LedgerRow] = []
     lengths = np.bincount(ranges.name + 1, ranges.end - ranges.start, 1)[1:]  # those without a name are first
-    longest = [int(one) for one in np.argsort(-lengths, kind="stable") if lengths[one] > 0]
+    longest: list[int] = [name for name in np.argsort(-lengths, kind="stable").tolist() if lengths[name] > 0]
     for name in longest[:most]:
         calls = _calls_inside(timeline, ranges.name == name)
         work = np.append(calls, False)[timeline.work.call]  # work without a call: the appended one
@@ -381,14 +375,14 @@ def _calls_inside(timeline: Timeline, chosen: Mask) -> Mask:
     inside = np.zeros(len(calls), bool)
     for process, thread in {*zip(ranges.process[chosen].tolist(), ranges.thread[chosen].tolist(), strict=True)}:
         mine = chosen & (ranges.process == process) & (ranges.thread == thread)
-        opened = np.zeros(len(calls) + 1, np.int16)  # wraps, and comes out right in the end
+        opened = np.zeros(len(calls) + 1, np.int16)  # it may overflow; the final sums are right
         np.add.at(opened, np.searchsorted(calls.start, ranges.start[mine]), 1)
         np.add.at(opened, np.searchsorted(calls.start, ranges.end[mine], "right"), -1)
         inside |= (np.cumsum(opened[:-1], out=opened[:-1]) > 0) & (calls.process == process) & (calls.thread == thread)
     return inside
 
 
-# Profiles of cases from a tracer (CUPTI, nsys): launches, gaps and copies of one call, and no counters.
+# Profiles of cases from a tracer (CUPTI, nsys): launches, gaps and copies of one call, without counters.
 
 
 def profiles(ledger: LaunchLedger, repeats: int = 1) -> dict[str, JsonTable]:

@@ -7,7 +7,6 @@ from typing import Literal
 from prism_bench.analysis.bounds.bottleneck import (
     BUSY,
     PARTS,
-    Bound,
     SourceLine,
     binding,
     bound_of,
@@ -28,7 +27,7 @@ from prism_bench.profilers.metrics import LOGICAL
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import bytes_text, share_text, time_text
 
-# Machine code of a case next to that of an earlier run: records, and instructions where both exist.
+# Machine code of a case against that of an earlier run: facts of the records, and instructions if both are kept.
 
 _FACTS = ("registers", "spill_bytes", "shared_bytes", "launches")
 _LAUNCH = ("configuration", "plan")
@@ -41,9 +40,9 @@ CodeOf = Callable[[CaseResult], Mapping[str, CompiledEntry]]
 class CodeAgainst:
     """Machine code against an earlier run, called `before`.
 
-    `state` is `unknown` where a record knows no machine code. `facts` are the numbers that differ, before and after;
-    `relaunched` is whether the launches differ. `entries` are the differences of instructions, `note` why they are
-    missing, or in what else the code differs.
+    `state` is `unknown` if a record lacks the machine code. `facts` are the numbers that differ, before and after;
+    `relaunched` is whether the launches differ. `entries` are the differences of instructions, `note` is why they are
+    missing, or another difference of the code.
     """
 
     before: str
@@ -55,7 +54,7 @@ class CodeAgainst:
 
 
 def _kept_code(case: CaseResult) -> Mapping[str, CompiledEntry]:
-    """Return the entries of the case's machine code from the compiler's cache; empty where it is not there."""
+    """Return the entries of the case's machine code from the compiler's cache; empty if it is not kept."""
     sass, architecture = case.code.get("sass"), case.code.get("architecture")
     if not isinstance(sass, str) or not isinstance(architecture, str):
         return {}
@@ -68,24 +67,23 @@ def code_against(before: CaseResult, after: CaseResult, name: str, code_of: Code
     """Return how the machine code of a case changed since an earlier run called `name`."""
     pairs = {fact: (_number(before, fact), _number(after, fact)) for fact in _FACTS}
     facts = {fact: pair for fact, pair in pairs.items() if pair[0] != pair[1]}
-    relaunched = any(_known(before, after, word) for word in _LAUNCH)
+    launches = [{**case.code, "configuration": case.configuration} for case in (before, after)]
+    relaunched = any(
+        bool(was and now) and was != now for was, now in (tuple(of.get(name) for of in launches) for name in _LAUNCH)
+    )
     was, now = before.code.get("sass"), after.code.get("sass")
     if not was or not now:
         side = "the earlier run" if now else "this run"
         return CodeAgainst(name, "unknown", facts, relaunched, note=f"the record of {side} knows no machine code")
     if was == now:
         return CodeAgainst(name, "same", facts, relaunched)
-    return CodeAgainst(name, "changed", facts, relaunched, *_instructions(before, after, code_of))
-
-
-def _instructions(
-    before: CaseResult, after: CaseResult, code_of: CodeOf
-) -> tuple[tuple[EntryDifference, ...], str | None]:
     if before.code.get("architecture") != after.code.get("architecture"):
-        return (), "the runs were on different architectures"
-    was, now = code_of(before), code_of(after)
-    sides = [word for word, code in (("the earlier run", was), ("this run", now)) if not code]
-    return ((), _NOT_KEPT.format(sides=" and of ".join(sides))) if sides else code_differences(was, now)
+        return CodeAgainst(name, "changed", facts, relaunched, note="the runs were on different architectures")
+    codes = {"the earlier run": code_of(before), "this run": code_of(after)}
+    sides = [side for side, code in codes.items() if not code]
+    if sides:
+        return CodeAgainst(name, "changed", facts, relaunched, note=_NOT_KEPT.format(sides=" and of ".join(sides)))
+    return CodeAgainst(name, "changed", facts, relaunched, *code_differences(*codes.values()))
 
 
 def _number(case: CaseResult, fact: str) -> int | None:
@@ -93,23 +91,17 @@ def _number(case: CaseResult, fact: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def _known(before: CaseResult, after: CaseResult, word: str) -> bool:
-    """Return whether both cases know what the word names, and differ in it."""
-    was, now = ({**case.code, "configuration": case.configuration}.get(word) for case in (before, after))
-    return bool(was and now) and was != now
-
-
-# Why a case takes its time: bottleneck, the counters that show it, distance to the roof, and what a fix would bring.
+# Why a case takes its time: bottleneck, the counters that show it, distance to the roof, and possible fixes.
 #
-# Everything follows from the record, from the newest profile of its machine, and from an earlier run where there is
-# one. What was not counted or measured is left out, and `notes` report it.
+# All follows from the record, the newest profile of its machine, and an earlier run if there is any. Missing counters
+# and measurements are left out, and `notes` report them.
 
 Basis = Literal["counters", "time", "nothing"]
 COUNTERS = 3
-_SLOWER_THAN_PEER = 0.97  # a peer is worth a line where it takes less than this share of the kernel's time
-_WORTH = 0.98  # of the time: a fix that leaves more is none
-_NEAR = 0.95  # of the roof: closer than this, reaching it is no fix
-# The counters that show each bottleneck, the most telling first.
+_SLOWER_THAN_PEER = 0.97  # a peer is worth a line if it takes less than this share of the kernel's time
+_WORTH = 0.98  # of the time: a fix that leaves more is not worth a line
+_NEAR = 0.95  # of the roof: from this share on, reaching it is no fix
+# The counters that show each bottleneck, the most important first.
 SHOWN = {
     "dram": ("dram_share", "l2_hit_rate", "occupancy"),
     "l2": ("l2_share", "l2_hit_rate", "dram_share"),
@@ -127,7 +119,7 @@ _RATES = ("l1_hit_rate", "l2_hit_rate")
 
 @dataclass(frozen=True)
 class WhyCounter:
-    """One counter of the profile: its logical `name`, what it means, and its value in SI units."""
+    """One counter of the profile: its logical `name`, its meaning, and its value in SI units."""
 
     name: str
     meaning: str
@@ -136,7 +128,7 @@ class WhyCounter:
 
     @property
     def text(self) -> str:
-        """The value in words: `87 %`, `1.07 GB`, `12.3 us`, `0.5`."""
+        """The value as text: `87 %`, `1.07 GB`, `12.3 us`, `0.5`."""
         if self.unit == "s":
             return time_text(self.value)
         if self.unit == "B":
@@ -154,13 +146,13 @@ class RoofDistance:
 
     @property
     def share(self) -> float:
-        """How much of the limit the case reaches."""
+        """The reached share of the limit."""
         return self.least / self.seconds
 
 
 @dataclass(frozen=True)
 class Fix:
-    """Something that would make the case faster, and the cold time it would have at best; None where none follows."""
+    """Change that would make the case faster, with the best possible cold time, None if unknown."""
 
     words: str
     seconds: float | None = None
@@ -168,7 +160,7 @@ class Fix:
 
 @dataclass(frozen=True)
 class CountedNear:
-    """What counters show of another workload of the same implementation, `case`, where the case itself has none."""
+    """Counters of another workload of the same implementation, `case`, for a case without counters."""
 
     case: str
     label: str
@@ -181,9 +173,9 @@ class CountedNear:
 class Why:
     """Why a case takes its time.
 
-    `bottleneck` is one of `SHOWN` from counters, `memory`, `compute` or `launch` from its time alone (`basis`), None
-    where neither shows one; `verdict` is the sentence. `seconds` is its cold time, and `counted_in` the record of the
-    counters. `near` is another workload's counters where it has none.
+    `bottleneck` is one of `SHOWN` from counters, `memory`, `compute` or `launch` from only its time (`basis`), None if
+    neither shows a bottleneck; `verdict` is the sentence. `seconds` is its cold time, and `counted_in` the record of
+    the counters. `near` has another workload's counters if the case has none.
     """
 
     case: str
@@ -204,29 +196,32 @@ class Why:
 def why(case: CaseResult, limits: Limits, counted: Counted | None = None, code: CodeAgainst | None = None) -> Why:
     """Return why the case takes its time.
 
-    `counted` is the case as a profile has it, `code` its machine code against an earlier run.
+    `counted` is the case in a profile, `code` its machine code against an earlier run.
     """
-    roof, seconds = _roof_distance(case, limits), valid_median(case, "cold_time")
+    seconds, limit = valid_median(case, "cold_time"), binding(case, limits)
+    roof = RoofDistance(*limit, seconds) if seconds and limit else None
     if counted is None or not counted.case.profile.get("values"):
         account = _by_time(case, roof)
         notes = (*account.notes, *_missing(case, limits), *_spill_notes(case.code))
         return replace(account, code=code, fixes=tuple(_fixes(case, limits, roof, None)), notes=notes, seconds=seconds)
     profiled = counted.case
     bound = bound_of(profiled, empty_duration(counted.record.cases))
-    shown = _counters(profiled, bound.by)
+    part = PARTS.get(bound.by) if bound.by else None
+    prefix = f"bound by {part[1]}: " if part else f"{bound.by}-bound: " if bound.by else ""
+    names = dict.fromkeys((*SHOWN.get(bound.by or "", ()), *_REPLACEMENTS))
     return Why(
         case.name,
         bound.by,
-        _verdict(bound),
+        f"{prefix}{bound.evidence}",
         "counters",
-        counted.file or None,
-        shown,
-        roof,
-        tuple(_fixes(case, limits, roof, counted, bound.by)),
-        hot_lines(profiled),
-        code,
-        (*_missing(case, limits), *_notes(case, counted)),
-        seconds,
+        counted_in=counted.file or None,
+        counters=tuple(counter for name in names if (counter := _counter(profiled, name)))[:COUNTERS],
+        roof=roof,
+        fixes=tuple(_fixes(case, limits, roof, counted, bound.by)),
+        lines=hot_lines(profiled),
+        code=code,
+        notes=(*_missing(case, limits), *_notes(case, counted)),
+        seconds=seconds,
     )
 
 
@@ -235,43 +230,29 @@ def why_in(
 ) -> Why:
     """Return why a case of the record takes its time.
 
-    `profiles` is what the machine's profiles have newest, by case; `before` an earlier run's name and its same case.
+    `profiles` has the newest profile of the machine by case; `before` is an earlier run's name and its same case.
     """
-    known = {name for name, one in profiles.items() if one.case.profile.get("values")}
-    known |= {one.name for one in record.cases if one.profile.get("values")}
-    own, code = _counted(record, case, profiles), code_against(before[1], case, before[0]) if before else None
-    found, other = why(case, limits_of(record), own, code), counted_near(case, record.cases, known)
-    if found.basis == "counters" or other is None:
-        return found
-    return with_near(found, other, why(other, limits_of(record), _counted(record, other, profiles)))
+    known = {name for name, counted in profiles.items() if counted.case.profile.get("values")}
+    known |= {other.name for other in record.cases if other.profile.get("values")}
+    limits, code = limits_of(record), code_against(before[1], case, before[0]) if before else None
+    account = why(case, limits, _counted(record, case, profiles), code)
+    other = counted_near(case, record.cases, known)
+    if account.basis == "counters" or other is None:
+        return account
+    return with_near(account, other, why(other, limits, _counted(record, other, profiles)))
 
 
-def with_near(found: Why, case: CaseResult, near: Why) -> Why:
-    """Return the account of a case that was not counted, with that of another workload, `case`, which was."""
-    shown = CountedNear(case.name, case.label, near.verdict, near.counters, near.lines)
-    return replace(found, near=shown)
+def with_near(account: Why, case: CaseResult, near: Why) -> Why:
+    """Return the account of an uncounted case with that of another, counted workload, `case`."""
+    return replace(account, near=CountedNear(case.name, case.label, near.verdict, near.counters, near.lines))
 
 
 def _counted(record: RunRecord, case: CaseResult, profiles: Mapping[str, Counted]) -> Counted | None:
     return Counted(case, record, "") if case.profile.get("values") else profiles.get(case.name)
 
 
-def _verdict(bound: Bound) -> str:
-    """Return the sentence on a bottleneck: `bound by DRAM: DRAM 92 %, L2 41 %`, `latency-bound: nothing is busy`."""
-    if bound.by is None:
-        return bound.evidence
-    part = PARTS.get(bound.by)
-    return f"bound by {part[1]}: {bound.evidence}" if part else f"{bound.by}-bound: {bound.evidence}"
-
-
-def _roof_distance(case: CaseResult, limits: Limits) -> RoofDistance | None:
-    """Return the limit that binds the case and how far it is; None without a cold time, or where a limit is unknown."""
-    seconds, found = valid_median(case, "cold_time"), binding(case, limits)
-    return RoofDistance(found[0], found[1], seconds) if seconds and found else None
-
-
 def _by_time(case: CaseResult, roof: RoofDistance | None) -> Why:
-    """Return the account of a case that no profiler has counted."""
+    """Return the account of a case without counters."""
     note = f"no profiler has counted it: prism-bench profile '{case.name}'"
     if roof is None:
         reason = case.reason or "its time alone shows no bottleneck"
@@ -282,16 +263,9 @@ def _by_time(case: CaseResult, roof: RoofDistance | None) -> Why:
     return Why(case.name, None, f"no limit is near: it reaches {reached}", "time", roof=roof, notes=(note,))
 
 
-def _counters(case: CaseResult, bottleneck: str | None) -> tuple[WhyCounter, ...]:
-    """Return the counters that show the bottleneck; others replace those that were not counted."""
-    wanted = dict.fromkeys((*SHOWN.get(bottleneck or "", ()), *_REPLACEMENTS))
-    found = [one for name in wanted if (one := _counter(case, name))]
-    return tuple(found[:COUNTERS])
-
-
 def _counter(case: CaseResult, name: str) -> WhyCounter | None:
     counted = value(case, name)
-    if counted is None or (name in _RATES and counted > 1):  # of few sectors, the passes disagree
+    if counted is None or (name in _RATES and counted > 1):  # with few sectors, the passes disagree
         return None
     metric = LOGICAL.get(name)
     meaning = metric.meaning if metric else "launches of one call"
@@ -301,42 +275,29 @@ def _counter(case: CaseResult, name: str) -> WhyCounter | None:
 def _fixes(
     case: CaseResult, limits: Limits, roof: RoofDistance | None, counted: Counted | None, bottleneck: str | None = None
 ) -> Iterator[Fix]:
-    """Yield what would make the case faster, the largest gain first."""
-    found = [*_bytes_fix(counted, roof, bottleneck), *_launch_fix(case, limits, roof), *_peer_fix(case)]
-    if roof and roof.share < _NEAR:
-        found.append(Fix(f"reach the {roof.limit} limit that this run measured", roof.least))
-    worth = [fix for fix in found if not roof or not fix.seconds or fix.seconds < _WORTH * roof.seconds]
-    yield from sorted(worth, key=lambda fix: fix.seconds or 0.0)
-
-
-def _bytes_fix(counted: Counted | None, roof: RoofDistance | None, bottleneck: str | None) -> Iterator[Fix]:
-    """Yield what moving no more than the compulsory bytes would bring, where DRAM is busy and moved more."""
-    if counted is None or roof is None or bottleneck != "dram":
-        return
-    checked = check_bytes(counted.case, cache_bytes(counted.record.machine))
-    if checked.verdict == "more" and checked.ratio:
-        words = f"move only the compulsory bytes: DRAM moved {checked.words}"
-        yield Fix(words, max(roof.least, roof.seconds / checked.ratio))
-
-
-def _launch_fix(case: CaseResult, limits: Limits, roof: RoofDistance | None) -> Iterator[Fix]:
-    """Yield what one launch instead of several would bring: the overhead of launches back to back, as measured."""
-    launches, overhead = case.code.get("launches"), limits.floors.get("hot_time")
+    """Yield changes that would make the case faster, the largest gain first."""
+    fixes: list[Fix] = []
+    if counted and roof and bottleneck == "dram":
+        checked = check_bytes(counted.case, cache_bytes(counted.record.machine))
+        if checked.verdict == "more" and checked.ratio:
+            text = f"move only the compulsory bytes: DRAM moved {checked.words}"
+            fixes.append(Fix(text, max(roof.least, roof.seconds / checked.ratio)))
+    launches, overhead = case.code.get("launches"), limits.floors.get("hot_time")  # of consecutive launches
     if roof and overhead and isinstance(launches, int) and launches > 1:
         saved = (launches - 1) * overhead
         if saved < roof.seconds:
-            yield Fix(f"one launch instead of {launches}", max(roof.least, roof.seconds - saved))
-
-
-def _peer_fix(case: CaseResult) -> Iterator[Fix]:
-    """Yield the best peer's time where it is faster: somebody reached it on this machine."""
-    best, own = next(iter(peers(case)), None), valid_median(case, "cold_time")
-    if best and own and clock_of(case) == "cold_time" and best.seconds < _SLOWER_THAN_PEER * own:
-        yield Fix(f"do as the peer {best.name} does", best.seconds)
+            fixes.append(Fix(f"one launch instead of {launches}", max(roof.least, roof.seconds - saved)))
+    best, seconds = next(iter(peers(case)), None), valid_median(case, "cold_time")
+    if best and seconds and clock_of(case) == "cold_time" and best.seconds < _SLOWER_THAN_PEER * seconds:
+        fixes.append(Fix(f"do as the peer {best.name} does", best.seconds))
+    if roof and roof.share < _NEAR:
+        fixes.append(Fix(f"reach the {roof.limit} limit that this run measured", roof.least))
+    worth = [fix for fix in fixes if not roof or not fix.seconds or fix.seconds < _WORTH * roof.seconds]
+    yield from sorted(worth, key=lambda fix: fix.seconds or 0.0)
 
 
 def _missing(case: CaseResult, limits: Limits) -> Iterator[str]:
-    """Yield a note on the limits without which the distance to the roof is unknown."""
+    """Yield a note on missing limits, without which the distance to the roof is unknown."""
     missing = missing_limits(case, limits)
     if missing and valid_median(case, "cold_time"):
         yield f"the distance to its roof is unknown: the run measured no {' and no '.join(missing)}"
@@ -358,7 +319,7 @@ def _notes(case: CaseResult, counted: Counted) -> Iterator[str]:
 
 
 def _spill_notes(code: Mapping[str, object]) -> Iterator[str]:
-    """Yield a note where the machine code spills registers."""
+    """Yield a note if the machine code spills registers."""
     spilled = code.get("spill_bytes")
     if isinstance(spilled, int) and spilled:
         yield f"registers are spilled: {spilled} bytes a thread"
