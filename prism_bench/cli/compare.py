@@ -108,7 +108,8 @@ def _end(
     json: bool,
 ) -> NoReturn:
     """Print the comparison and end with its exit code, or with that of `save` where nothing could be kept."""
-    from prism_bench.report.terminal.comparison import comparison_json, comparison_view
+    from prism_bench.report.plain import comparison_json
+    from prism_bench.report.terminal.comparison import comparison_view
     from prism_bench.run.builds import in_repository
 
     (folder, labels), metric = judge.named, judge.metric

@@ -32,7 +32,8 @@ def command(
     Both sides are measured in turn, case by case; compare, trend and check use the noise floors.
     """
     from prism_bench.analysis.compare.noise import Noise, keep_noise, noise_of
-    from prism_bench.report.terminal.comparison import noise_json, noise_view
+    from prism_bench.report.plain import noise_json
+    from prism_bench.report.terminal.comparison import noise_view
     from prism_bench.run.builds import Choice, of_itself
     from prism_bench.workflows.pairs import PairEffort
 

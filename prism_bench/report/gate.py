@@ -17,6 +17,7 @@ from prism_bench.extension import offered
 from prism_bench.io.files import path_part, write_atomically
 from prism_bench.record.alert import Alert, Occasion
 from prism_bench.record.run_record import STATUSES
+from prism_bench.report.headline import counted_text
 from prism_bench.report.plain import backend_name, backend_text, machine_name
 from prism_bench.spec.metric import timed_on
 from prism_bench.units import count_text, ratio_text
@@ -185,17 +186,6 @@ def answers(part: GatePart) -> str:
     counts = Counter(check.answer for check in part.checks)
     counted = ", ".join(counted_text(count, answer) for answer, count in counts.most_common())
     return "; ".join(words for words in (counted, part.silent) if words) or "nothing to ask"
-
-
-_NOUNS = {"records": "note on the records", "evidence": "note on evidence", "shift": "shift of the machine",
-          "empty": "empty cell", "host": "note on the host"}  # fmt: skip
-_PLURALS = {"records": "notes on the records", "evidence": "notes on evidence", "shift": "shifts of the machine",
-            "host": "notes on the host"}  # fmt: skip
-
-
-def counted_text(count: int, answer: str) -> str:
-    """Return an answer with its count: `3 missed`, `2 notes on evidence`."""
-    return count_text(count, _NOUNS[answer], _PLURALS.get(answer)) if answer in _NOUNS else f"{count} {answer}"
 
 
 def title(part: GatePart) -> str:

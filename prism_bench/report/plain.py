@@ -1,27 +1,25 @@
 """Plain values of what a run found, for JSON, comments on pull requests and pages."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypedDict
 
 from prism_bench.analysis.bounds.why import CodeAgainst, CountedNear, Why, WhyCounter
+from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison, comparison_findings
+from prism_bench.analysis.compare.estimate import Estimate
+from prism_bench.analysis.compare.noise import Control, Noise, shift_words
 from prism_bench.analysis.compare.selection import CaseRole, ChangeReason, CodeIdentity, SelectedCase, Selection
 from prism_bench.analysis.peers import peer_rows
-from prism_bench.analysis.run_analysis import Reading, read
-from prism_bench.analysis.summary import (
-    DERIVED,
-    condition_texts,
-    conditions,
-    number,
-    summary_rows,
-    time_spent,
-    window_seconds,
-)
+from prism_bench.analysis.run_analysis import read
+from prism_bench.analysis.summary import DERIVED, conditions, number, condition_texts, time_spent, window_seconds
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.listing import EntryDifference
 from prism_bench.record.run_record import CaseResult, RunRecord, encode
+from prism_bench.report.view import CaseView, case_views
 from prism_bench.spec.metric import MEASURED, STAND_INS, timed_on
 from prism_bench.units import bytes_text, rate_text
+from prism_bench.workflows.tuning.crossover import ALWAYS, TARGETS, Batch, Measured, costs, largest_within, pick
 
 # What `--json` prints: the encoded record, with derived values next to what was measured.
 
@@ -39,48 +37,44 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     are null.
     """
     reading, plain = read(record, catalogue, must_be_held=must_be_held), encode(record)
-    for case, result, row in zip(plain["cases"], record.cases, summary_rows(record), strict=True):
-        budgets = _budgets(reading, result.name)
-        case["derived"] = {**_derived(row), "peers": peer_rows(result), "budgets": budgets}
-    limits = {name: dict(getattr(reading.limits, name)) for name in ("floors", "ceilings", "sources")}
-    found = [vars(finding) for finding in reading.findings]
-    derived = {"headline": reading.against_peers, "limits": limits, "findings": found}
+    for case, shown in zip(plain["cases"], case_views(reading, edges=True), strict=True):
+        case["derived"] = _derived(shown)
     spent = time_spent(record)
     windows = dict(zip(("kernels", "peers"), window_seconds(record), strict=True))
     return {
         **plain,
         "timed": timed_on(record.backend),
-        **derived,
+        "headline": reading.against_peers,
+        "limits": {name: dict(getattr(reading.limits, name)) for name in ("floors", "ceilings", "sources")},
+        "findings": [vars(finding) for finding in reading.findings],
         **({"time_spent": spent, "window_seconds": windows} if spent else {}),
     }
 
 
-def _derived(row: Mapping[str, Any]) -> dict[str, Any]:
-    times = {metric: _time(row, metric) for metric in MEASURED}
-    rest = {name: row[name] if name in _TEXT else number(row[name]) for name in DERIVED}
-    known = {metric: time for metric, time in times.items() if time}
-    return {"times": known, **rest, "throttled": int(row["throttled"])}
-
-
-def _time(row: Mapping[str, Any], metric: str) -> dict[str, Any] | None:
-    median = number(row[metric])
-    return None if median is None else {"median": median, "spread": number(row[f"{metric}_spread"])}
-
-
-def _budgets(reading: Reading, case: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "from": one.source,
-            "metric": one.budget.metric,
-            "at_most": one.budget.at_most,
-            "at_least": one.budget.at_least,
-            "value": one.value,
-            "interval": one.interval,
-            "verdict": one.verdict,
-        }
-        for one in reading.budgets
-        if one.case == case
-    ]
+def _derived(shown: CaseView) -> dict[str, Any]:
+    medians = {metric: shown.number(metric) for metric in MEASURED}
+    return {
+        "times": {
+            metric: {"median": seconds, "spread": shown.number(f"{metric}_spread")}
+            for metric, seconds in medians.items()
+            if seconds is not None
+        },
+        **{name: shown.row[name] if name in _TEXT else shown.number(name) for name in DERIVED},
+        "throttled": int(shown.row["throttled"]),
+        "peers": peer_rows(shown.case),
+        "budgets": [
+            {
+                "from": judged.source,
+                "metric": judged.budget.metric,
+                "at_most": judged.budget.at_most,
+                "at_least": judged.budget.at_least,
+                "value": judged.value,
+                "interval": judged.interval,
+                "verdict": judged.verdict,
+            }
+            for judged in shown.budgets
+        ],
+    }
 
 
 # The machine, the software and the protocol of a record as pairs of words.
@@ -155,6 +149,46 @@ def _text(key: str, value: object) -> str:
         parts = {name: f"({_text('', item)})" if isinstance(item, dict) else item for name, item in value.items()}
         return ", ".join(f"{name.replace('_', ' ')} {item}" for name, item in parts.items())
     return "-" if value is None else str(value)
+
+
+# Complaints that differ in nothing but numbers, each once.
+
+_NUMBER = re.compile(r"-?\b(?:nan|inf|\d[\d.,]*(?:e[+-]?\d+)?)")
+
+
+@dataclass
+class Alike:
+    """Complaints that differ in nothing but numbers and the case: the first one's text, and the cases of all."""
+
+    kind: str
+    text: str
+    cases: list[str] = field(default_factory=list[str])
+    untimed: list[str] = field(default_factory=list[str])
+
+
+def alike(complaints: Iterable[tuple[str, str, str]], because: str = "") -> list[Alike]:
+    """Return complaints (kind, case, text) by what they have in common, in their order.
+
+    One that begins with `because` repeats another one: it belongs to that one's `untimed`.
+    """
+    groups: dict[str, Alike] = {}
+    for kind, case, text in sorted(complaints, key=lambda one: bool(because) and one[2].startswith(because)):
+        repeats = bool(because) and text.startswith(because)
+        key = _common(text.removeprefix(because) if repeats else text, case)
+        group = groups.setdefault(key, Alike(kind, text))
+        (group.untimed if repeats and group.text != text else group.cases).append(case)
+    return list(groups.values())
+
+
+def _common(text: str, case: str) -> str:
+    """Return what a complaint has in common with those on other workloads of its kernel.
+
+    That is its first line without numbers and without the workload; the whole text where that line only opens it.
+    """
+    first = text.partition("\n")[0]
+    kernel = case.partition("[")[0]
+    plain = re.sub(rf"{re.escape(kernel)}\[[^\[\]]*\]", kernel, text if first.endswith(":") else first)
+    return _NUMBER.sub("#", plain)
 
 
 # A difference of machine code as plain values: for JSON, comments on pull requests, and pages.
@@ -273,6 +307,135 @@ def selection_json(selection: Selection) -> SelectionJson:
         "everything": selection.everything,
         "seconds": {part: round(seconds, 3) for part, seconds in selection.seconds.items()},
     }
+
+
+# A comparison of two records, and noise floors.
+
+# Of machine code and launches, as a record has them on both sides: null where it does not know.
+_RESOURCES = ("language", "compiler", "registers", "spill_bytes", "shared_bytes", "launches", "plan")
+
+
+def comparison_json(
+    comparison: RecordComparison, given: tuple[str | None, Sequence[str], str | None] | None = None
+) -> dict[str, Any]:
+    """Return the comparison as plain JSON values; unknown ones are null.
+
+    `given` are the catalogue, the labels and the metric that the command line named, by which it is repeated.
+    """
+    control, selection = comparison.control, comparison.selection
+    roles = {one.case: selected_json(one) for one in selection.cases} if selection else {}
+    return {
+        "a": comparison.names[0],
+        "b": comparison.names[1],
+        "backend": comparison.backend,
+        "timed": timed_on(comparison.backend),
+        "device": comparison.device,
+        "commits": list(comparison.commits),
+        "complete": comparison.complete,
+        "counts": dict(comparison.counts()),
+        "cases": [
+            {**_compared_case(case), **roles.get(case.case, ADDED if selection else {})} for case in comparison.cases
+        ],
+        "control": _control(control),
+        "notes": list(comparison.notes),
+        **({"options": {"catalogue": given[0], "labels": list(given[1]), "metric": given[2]}} if given else {}),
+        "findings": [vars(finding) for finding in comparison_findings(comparison)],
+        **({"selection": selection_json(selection)} if selection else {}),
+    }
+
+
+def _control(control: Control) -> dict[str, Any]:
+    """Return the control: `shift` is the median ratio of its cases, `factor` + `offset` / seconds is divided out."""
+    return {
+        "cases": control.cases,
+        "changed": list(control.changed),
+        "chance": control.chance,
+        "shift": control.shift,
+        "widening": control.widening,
+        "excess": control.excess,
+        "used": control.used,
+        "factor": control.fit.factor,
+        "offset": control.fit.offset,
+        "divided_out": shift_words(control),
+    }
+
+
+def _compared_case(one: ComparedCase) -> dict[str, Any]:
+    plain: dict[str, Any] = {
+        "case": one.case,
+        "metric": one.metric,
+        "verdict": one.verdict,
+        "reason": one.reason,
+        "identical": one.identical,
+        "seconds": list(one.seconds),
+        "build_change": one.build_change.words if one.build_change else None,
+        **{name: [code.get(name) for code in one.codes] for name in _RESOURCES},
+    }
+    if one.judgement is None:
+        return plain
+    judgement = one.judgement
+    return {
+        **plain,
+        **_estimate(judgement.estimate),
+        "p": judgement.estimate.p,
+        "by_times": judgement.verdict,
+        "floor": _finite(judgement.floor),
+        "within": judgement.within,
+        "shift": judgement.shift.ratio,
+        "cycles": _estimate(judgement.in_cycles) if judgement.in_cycles else None,
+    }
+
+
+def _estimate(found: Estimate) -> dict[str, Any]:
+    low, high = found.interval()
+    return {"ratio": found.ratio, "low": low, "high": _finite(high)}
+
+
+def _finite(value: float) -> float | None:
+    return value if value < float("inf") else None
+
+
+def noise_json(noise: Noise) -> dict[str, Any]:
+    """Return the noise floors as plain JSON values, one entry per case and metric."""
+    floors = [{"case": case, "metric": metric, **asdict(floor)} for (case, metric), floor in noise.floors.items()]
+    plain = {key: value for key, value in vars(noise).items() if key != "floors"}
+    return {**plain, "timed": timed_on(noise.backend), "false_share": noise.false_share, "floors": floors}
+
+
+# Measured policies: which form, window or batch is best.
+
+
+def measured_json(
+    measured: Measured,
+    parts: Sequence[str],
+    *,
+    operands: str = "float32",
+    tolerance: float = 1e-3,
+    shape: Mapping[str, int] | None = None,
+) -> dict[str, object]:
+    """Return whose measurements they are, the rows of the `parts`, and what follows from them.
+
+    Products are those of `operands` within `tolerance`; with a `shape` (m, k, n), the form for it is there as well.
+    """
+    plain = {key: getattr(measured, key) for key in ("machine", "device", "backend", "toolchain", "created")}
+    plain |= {part: [asdict(row) for row in getattr(measured, part)] for part in parts}
+    if "matmul" in parts and measured.matmul:
+        rows = measured.matmul
+        plain["policies"] = [asdict(cost) for cost in costs(rows, ALWAYS, operands, tolerance)]
+        plain["picked"] = [asdict(pick([row], row.shape, operands=operands, tolerance=tolerance)) for row in rows]
+        plain["totals"] = [{form: row.total(form, operands) for form in row.seconds} for row in rows]
+        if shape:
+            plain["asked"] = asdict(pick(rows, shape, operands=operands, tolerance=tolerance))
+    if "batches" in parts and measured.batches:
+        targets = batch_targets(measured.batches).items()
+        plain["targets"] = [{"seconds": target, "measured": batch} for target, batch in targets]
+    return plain
+
+
+def batch_targets(rows: Sequence[Batch]) -> dict[float, int | None]:
+    """Return the largest measured batch within each target of latency in seconds, None where no batch is."""
+    seconds = {row.batch: row.seconds for row in rows}
+    return {target: largest_within(seconds, target) for target in TARGETS}
 
 
 # The account of why a case takes its time as plain values, for pages and JSON.

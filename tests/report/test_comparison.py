@@ -10,7 +10,8 @@ from rich.console import Console
 from prism_bench.analysis.compare.comparison import compare, comparison_findings
 from prism_bench.extensions.ci.comment import CommentedCase, ComparedFile, comment
 from prism_bench.record.measurement import Measurement
-from prism_bench.report.terminal.comparison import comparison_json, comparison_view
+from prism_bench.report.plain import comparison_json
+from prism_bench.report.terminal.comparison import comparison_view
 from tests.analysis.measured_pairs import case, measured, records
 from tests.report.synthetic import case_result, record_of
 

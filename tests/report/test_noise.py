@@ -5,7 +5,8 @@ import json
 from rich.console import Console
 
 from prism_bench.analysis.compare.noise import Floor, Noise
-from prism_bench.report.terminal.comparison import noise_json, noise_view
+from prism_bench.report.plain import noise_json
+from prism_bench.report.terminal.comparison import noise_view
 
 QUIET = Floor(2e-5, 0.001, 0.0005, 8, 5, 0.004, 0, 20, "2026-11-20T22:14:05")
 LOUD = Floor(4e-6, 0.02, 0.004, 8, 5, 0.07, 1, 20, "2026-11-20T22:14:05")

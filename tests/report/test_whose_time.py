@@ -12,7 +12,7 @@ from prism_bench.report import plain
 from prism_bench.report.asv import results
 from prism_bench.report.headline import headline
 from prism_bench.report.plain import backend_text
-from prism_bench.report.terminal.record import case_table
+from prism_bench.report.view import case_views, table_of
 from prism_bench.spec.metric import timed_on
 from prism_bench.units import time_text
 from tests.report.site.pages import read as page_of
@@ -34,7 +34,7 @@ def of_backend(backend, *medians):
 def test_titles_and_sentences_name_what_was_timed(backend, name):
     record = of_backend(backend, 0.048, 0.048)
     reading = read(record)
-    table = case_table(reading)
+    table = table_of(case_views(reading))
     assert headline(reading) == f"The one case verified and timed on the {name}."
     assert [column.title.lower() for column in table.columns if column.key == "wall_time"] == [name.lower()]
     assert plain.view(record)["timed"] == timed_on(backend) == name
@@ -92,7 +92,7 @@ def test_a_time_whose_processes_differ_is_marked_by_the_rule_for_peers():
     assert (finding.kind, finding.gravity) == ("unstable", "note")
     assert finding.message == "the time of the NumPy reference is unstable: 1.00 ms to 1.60 ms by process"
     assert not findings(steady)
-    assert [case_table(read(one)).rows[0].state for one in (steady, moved)] == ["ok", "unstable"]
+    assert [table_of(case_views(read(one))).rows[0].state for one in (steady, moved)] == ["ok", "unstable"]
     assert not findings(replace(moved, backend="asv"))
 
 

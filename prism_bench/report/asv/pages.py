@@ -27,7 +27,7 @@ from prism_bench.report.asv.libraries import carry_libraries, inserted, localise
 from prism_bench.report.charts import INK, canvas, inline, roofline_chart, tick
 from prism_bench.report.plain import machine_name
 from prism_bench.report.templating import environment
-from prism_bench.report.terminal.record import VERDICTS
+from prism_bench.report.view import VERDICTS
 from prism_bench.units import time_text
 
 # The newest record of each machine, read and judged; one that cannot be read harms no other.

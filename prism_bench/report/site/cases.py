@@ -1,7 +1,7 @@
 """Cases of a kernel's page as plain values: times, counters, telemetry, and other implementations."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise, takewhile
@@ -23,45 +23,137 @@ from prism_bench.compilation.languages import language, names
 from prism_bench.compilation.program import source_lines
 from prism_bench.measure.plausibility import valid_median
 from prism_bench.record import store
-from prism_bench.record.measurement import Evidence, Measurement, Span
+from prism_bench.record.measurement import Measurement, Span
 from prism_bench.record.run_record import RunRecord, encode_measurement
 from prism_bench.report.plain import why_json
-from prism_bench.report.site.context import ShownCase, SiteContext
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import OPERATIONS, file_name, kernel_page
+from prism_bench.report.view import CaseView
 from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.workload import LABELS
+
+# A case of a kernel's page as plain values: what its JSON holds, and what its pictures draw.
+
+_DERIVED = ("bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensity", "bound", "least_time",
+            "bound_share", "best_peer", "best_peer_time", "peer_ratio", "cpu_time", "cpu_ratio",
+            "cpu_ratio_end_to_end", "error", "invalid", "throttled", "energy", "dram_bytes")  # fmt: skip
+_DRAWN = ("cold_time", "intensity", "flop_rate", "bound", "bound_share", "best_peer")
+_WORST_ELEMENT = ("place", "actual", "expected", "where")
+
+
+def case_values(context: SiteContext, view: CaseView, counted: Counted | None, why: Why) -> dict[str, Any]:
+    """Return the case as the page's JSON has it."""
+    case = view.case
+    return {
+        **{name: getattr(case, name) for name in ("name", "variant", "label", "workload", "status", "reason")},
+        "elsewhere": view.elsewhere,
+        "bytes": case.bytes,
+        "flops": case.flops,
+        "code": case.code,
+        "derived": {name: _short(view.row[name]) for name in _DERIVED},
+        "peers": peer_rows(case),
+        "measurements": measurement_views(case.measurements),
+        "conditions": conditions(case.measurements),
+        "verification": [_comparison(comparison) for comparison in case.verification],
+        "counters": _counters(counted),
+        "why": _why(why),
+        "steps": [_step(context, step) for step in context.steps.get(case.name, ())],
+    }
+
+
+def drawn_case(context: SiteContext, view: CaseView, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the pictures of the case are drawn from; `night` is the number of its run.
+
+    `devices` are the runs from which on another GPU measured the case: no line goes across them.
+    """
+    return {
+        "night": context.run_number(view.reading.record),
+        **{name: values[name] for name in ("name", "variant", "label", "steps")},
+        "devices": [context.run_numbers[place] for place in context.past.other_boards(view.case.name)],
+        "derived": {name: _short(view.row[name]) for name in _DRAWN},
+        "measurements": [
+            drawn_measurement(measurement) for measurement in view.case.measurements if measurement.subject == "kernel"
+        ],
+    }
+
+
+def _short(value: Any) -> str | float | None:
+    """Return a text as it is, and a number to six digits."""
+    if isinstance(value, str):
+        return value
+    plain = number(value)
+    return None if plain is None else float(f"{plain:.6g}")
+
+
+def _comparison(comparison: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a comparison with the reference; the worst element is in the record, and here where it is wrong."""
+    left_out = _WORST_ELEMENT if comparison.get("passed") else ()
+    return {name: value for name, value in comparison.items() if name not in left_out}
+
+
+def _why(why: Why) -> dict[str, Any]:
+    """Return the account without what the page's JSON has elsewhere: names, and what counters mean."""
+    plain = {name: value for name, value in why_json(why).items() if name != "case"}
+    near = {"case": why.near.case, "label": why.near.label} if why.near else None
+    counters = [{"name": counter.name, "value": counter.value, "text": counter.text} for counter in why.counters]
+    return plain | {"near": near, "counters": counters}
+
+
+def _step(context: SiteContext, step: Step) -> dict[str, Any]:
+    return {
+        "metric": step.key.metric,
+        "subject": step.key.subject,
+        "night": next(number for number, facts in enumerate(context.own) if facts.file == step.record),
+        "nights": step.nights,
+        "before": step.before,
+        "after": step.after,
+        "ratio": step.ratio,
+        "since": step.since,
+        "worse": step.worse,
+        "recovered": step.recovered,
+        "record": step.record,
+        "commits": step.commits,
+        "cause": [step.cause.words, *step.cause.also],
+    }
+
 
 # What a profiler counted of a case: in its own record, else in the newest profile of its machine that has it.
 
 
-def counted_of(context: SiteContext, shown: ShownCase) -> Counted | None:
+def counted_of(context: SiteContext, view: CaseView) -> Counted | None:
     """Return the case as the record of its counters has it; None where nothing was counted."""
-    if shown.case.profile.get("values"):
-        return Counted(shown.case, shown.reading.record, "")
-    found = counters(str(context.places.profiles), context.machine).get(shown.case.name)
-    return found if found and found.case.profile.get("values") else None
+    if view.case.profile.get("values"):
+        return Counted(view.case, view.reading.record, "")
+    counted = counters(str(context.places.profiles), context.machine).get(view.case.name)
+    return counted if counted and counted.case.profile.get("values") else None
 
 
-def counted(found: Counted | None) -> dict[str, Any]:
+@lru_cache(8)
+def counters(folder: str, machine: str) -> dict[str, Counted]:
+    """Return by case what the records of a machine's profilers have newest."""
+    return newest_counted(store.readable(folder, machine))
+
+
+def _counters(counted: Counted | None) -> dict[str, Any]:
     """Return the counters with their units, the uncounted ones by reason, and DRAM bytes against those that must move.
 
     Empty where nothing was counted.
     """
-    if found is None:
+    if counted is None:
         return {"counters": {}, "source": None, "dram": None}
     uncounted: dict[str, list[str]] = {}
-    for name, one in found.case.profile["values"].items():
-        if one.get("value") is None:
-            uncounted.setdefault(one.get("reason") or "no reason was recorded", []).append(name)
-    checked, profile = check_bytes(found.case, cache_bytes(found.record.machine)), found.case.profile
+    for name, counter in counted.case.profile["values"].items():
+        if counter.get("value") is None:
+            uncounted.setdefault(counter.get("reason") or "no reason was recorded", []).append(name)
+    checked, profile = check_bytes(counted.case, cache_bytes(counted.record.machine)), counted.case.profile
     return {
         "counters": {
-            name: [one["value"], one.get("unit", "")]
-            for name, one in profile["values"].items()
-            if one.get("value") is not None
+            name: [counter["value"], counter.get("unit", "")]
+            for name, counter in profile["values"].items()
+            if counter.get("value") is not None
         },
         "uncounted": uncounted,
-        "source": found.file or None,
+        "source": counted.file or None,
         "tool": profile.get("tool"),
         "dram": {
             "verdict": checked.verdict,
@@ -70,12 +162,6 @@ def counted(found: Counted | None) -> dict[str, Any]:
             "ratio": checked.ratio,
         },
     }
-
-
-@lru_cache(8)
-def counters(folder: str, machine: str) -> dict[str, Counted]:
-    """Return by case what the records of a machine's profilers have newest."""
-    return newest_counted(store.readable(folder, machine))
 
 
 # A measurement as a page's figures and pictures have it.
@@ -88,50 +174,51 @@ _DIGITS = 3  # after the first one of a sample
 
 def measurement_views(measurements: Iterable[Measurement]) -> dict[str, dict[str, dict[str, Any]]]:
     """Return measurements as plain values, by subject and metric."""
-    found: dict[str, dict[str, dict[str, Any]]] = {}
-    for one in measurements:
-        found.setdefault(one.subject, {})[one.metric] = _view(one)
-    return found
+    subjects: dict[str, dict[str, dict[str, Any]]] = {}
+    for measurement in measurements:
+        subjects.setdefault(measurement.subject, {})[measurement.metric] = _measurement_view(measurement)
+    return subjects
 
 
-def _view(one: Measurement) -> dict[str, Any]:
+def _measurement_view(measurement: Measurement) -> dict[str, Any]:
     """Return the measurement without what is empty; `valid` only where it is false.
 
     `samples` is their number. The kernel has the median of each of its `processes`, others the `spread` of theirs.
     """
-    bare = encode_measurement(replace(one, evidence=(), processes=(), clocks=()))
+    bare = encode_measurement(replace(measurement, evidence=(), processes=(), clocks=()))
     plain = {name: value for name, value in bare.items() if value and name not in ("subject", "metric", "valid")}
-    plain |= {"median": one.median, "samples": len(one.samples)}
-    if not one.valid:
+    plain |= {"median": measurement.median, "samples": len(measurement.samples)}
+    if not measurement.valid:
         plain["valid"] = False
-    if one.subject != "kernel":
-        return plain | {"spread": one.spread}
-    return plain | {"processes": [median(process) if process else None for process in one.processes]}
+    if measurement.subject != "kernel":
+        return plain | {"spread": measurement.spread}
+    return plain | {"processes": [median(process) if process else None for process in measurement.processes]}
 
 
-def drawn_measurement(one: Measurement) -> dict[str, Any]:
+def drawn_measurement(measurement: Measurement) -> dict[str, Any]:
     """Return what pictures draw of one of the kernel's measurements.
 
     `processes` holds for each process the number of its samples and, if there are any, a power of ten, and the lowest,
     the quartiles and the highest in units of it; `clocks` the median SM clock of each in MHz. `refused` is the reason
     why the samples cannot be trusted, or why there are none.
     """
-    found: dict[str, Any] = {"metric": one.metric, "median": one.median and float(f"{one.median:.6g}")}
-    found["processes"] = [_band(process) for process in one.processes]
-    if any(one.clocks):
-        found["clocks"] = [round(median(process) / 1e6) if process else None for process in one.clocks]
-    if not one.valid:
-        found["refused"] = one.reason or "the record gives no reason"
-    return found
+    seconds = measurement.median and float(f"{measurement.median:.6g}")
+    drawn: dict[str, Any] = {"metric": measurement.metric, "median": seconds}
+    drawn["processes"] = [_band(process) for process in measurement.processes]
+    if any(measurement.clocks):
+        drawn["clocks"] = [round(median(process) / 1e6) if process else None for process in measurement.clocks]
+    if not measurement.valid:
+        drawn["refused"] = measurement.reason or "the record gives no reason"
+    return drawn
 
 
 def _band(samples: Sequence[float]) -> list[int]:
     if not samples:
         return [0]
-    quartiles = numpy.quantile(samples, _QUARTILES)
-    lowest = min((float(one) for one in quartiles if one > 0), default=1.0)  # a damaged record may have a time of zero
+    quartiles = [float(quartile) for quartile in numpy.quantile(samples, _QUARTILES)]
+    lowest = min((quartile for quartile in quartiles if quartile > 0), default=1.0)  # a damaged record may have a 0
     power = math.floor(math.log10(lowest)) - _DIGITS
-    return [len(samples), power, *(round(float(one) / 10.0**power) for one in quartiles)]
+    return [len(samples), power, *(round(quartile / 10.0**power) for quartile in quartiles)]
 
 
 # What was read of the device over a run, in as many columns as a picture has room for.
@@ -154,34 +241,28 @@ class Telemetry(TypedDict):
 
 def telemetry(record: RunRecord) -> Telemetry:
     """Return the telemetry of all windows but those of launch times."""
-    windows = list(_windows(record))
-    columns = [windows[start:end] for start, end in _cuts(len(windows))]
+    windows = [
+        (case.name, evidence)
+        for case in record.cases
+        for measurement in case.measurements
+        if measurement.metric != "launch_time"
+        for evidence in measurement.evidence
+    ]
+    wide = min(len(windows), COLUMNS)  # columns of equal width, give or take one window
+    cuts = [len(windows) * column // wide for column in range(wide + 1)] if wide else []
+    columns = [windows[start:end] for start, end in pairwise(cuts)]
     quantities = [name for name in _QUANTITIES if any(name in evidence.spans for _, evidence in windows)]
     return {
         "windows": len(windows),
         "columns": [(column[0][0], column[-1][0]) for column in columns],
         "quantities": {
-            name: [_band_of([evidence.spans.get(name) for _, evidence in column]) for column in columns]
+            name: [_joined_span([evidence.spans.get(name) for _, evidence in column]) for column in columns]
             for name in quantities
         },
     }
 
 
-def _windows(record: RunRecord) -> Iterator[tuple[str, Evidence]]:
-    for case in record.cases:
-        for one in case.measurements:
-            if one.metric != "launch_time":
-                yield from ((case.name, evidence) for evidence in one.evidence)
-
-
-def _cuts(count: int) -> list[tuple[int, int]]:
-    """Return where each column starts and ends: at most `COLUMNS` of equal width, give or take one."""
-    wide = min(count, COLUMNS)
-    places = [count * column // wide for column in range(wide + 1)] if wide else []
-    return list(zip(places, places[1:], strict=False))
-
-
-def _band_of(spans: Sequence[Span | None]) -> Span | None:
+def _joined_span(spans: Sequence[Span | None]) -> Span | None:
     """Return the lowest reading, the median of the windows' medians and the highest; None where none is known."""
     known = [span for span in spans if span is not None]
     if not known:
@@ -189,13 +270,8 @@ def _band_of(spans: Sequence[Span | None]) -> Span | None:
     return min(span[0] for span in known), median(span[1] for span in known), max(span[2] for span in known)
 
 
-# A case of a kernel's page as plain values: what its JSON holds, what its pictures draw, and its summaries.
+# Conditions of several measurements together.
 
-_DERIVED = ("bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensity", "bound", "least_time",
-            "bound_share", "best_peer", "best_peer_time", "peer_ratio", "cpu_time", "cpu_ratio",
-            "cpu_ratio_end_to_end", "error", "invalid", "throttled", "energy", "dram_bytes")  # fmt: skip
-_DRAWN = ("cold_time", "intensity", "flop_rate", "bound", "bound_share", "best_peer")
-_WORST_ELEMENT = ("place", "actual", "expected", "where")
 _WATCHED = ("sm_clock", "power", "power_average", "temperature")
 
 
@@ -208,97 +284,18 @@ class ConditionsSummary(TypedDict):
     windows: int
 
 
-def case_values(context: SiteContext, shown: ShownCase, seen: Counted | None, why: Why) -> dict[str, Any]:
-    """Return the case as the page's JSON has it."""
-    case = shown.case
-    return {
-        "name": case.name,
-        "variant": case.variant,
-        "label": case.label,
-        "workload": case.workload,
-        "status": case.status,
-        "reason": case.reason,
-        "elsewhere": shown.elsewhere,
-        "bytes": case.bytes,
-        "flops": case.flops,
-        "code": case.code,
-        "derived": {name: _plain(shown.row[name]) for name in _DERIVED},
-        "peers": peer_rows(case),
-        "measurements": measurement_views(case.measurements),
-        "conditions": conditions(case.measurements),
-        "verification": [_comparison(one) for one in case.verification],
-        "counters": counted(seen),
-        "why": _why(why),
-        "steps": [_step(context, step) for step in context.steps.get(case.name, ())],
-    }
-
-
-def _comparison(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a comparison with the reference; the worst element is in the record, and here where it is wrong."""
-    left_out = _WORST_ELEMENT if found.get("passed") else ()
-    return {name: value for name, value in found.items() if name not in left_out}
-
-
-def _why(why: Why) -> dict[str, Any]:
-    """Return the account without what the page's JSON has elsewhere: names, and what counters mean."""
-    plain = {name: value for name, value in why_json(why).items() if name != "case"}
-    near = {"case": why.near.case, "label": why.near.label} if why.near else None
-    counters = [{"name": one.name, "value": one.value, "text": one.text} for one in why.counters]
-    return plain | {"near": near, "counters": counters}
-
-
-def drawn_case(context: SiteContext, shown: ShownCase, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the pictures of the case are drawn from; `night` is the number of the run that it is of.
-
-    `devices` are the runs from which on another GPU measured the case: no line goes across them.
-    """
-    return {
-        "night": context.night_of(shown.reading.record),
-        **{name: values[name] for name in ("name", "variant", "label", "steps")},
-        "devices": [context.nights[one] for one in context.past.other_boards(shown.case.name)],
-        "derived": {name: _plain(shown.row[name]) for name in _DRAWN},
-        "measurements": [drawn_measurement(one) for one in shown.case.measurements if one.subject == "kernel"],
-    }
-
-
 def conditions(measurements: Iterable[Measurement]) -> ConditionsSummary | None:
     """Return the conditions of the measurements together; None where no device was watched."""
-    timed = [one for one in measurements if one.metric != "launch_time"]
-    windows = [evidence for one in timed for evidence in one.evidence]
+    timed = [measurement for measurement in measurements if measurement.metric != "launch_time"]
+    windows = [evidence for measurement in timed for evidence in measurement.evidence]
     if not windows:
         return None
-    spans = {name: _band_of([one.spans.get(name) for one in windows]) for name in _WATCHED}
+    spans = {name: _joined_span([evidence.spans.get(name) for evidence in windows]) for name in _WATCHED}
     return {
         "spans": {name: span for name, span in spans.items() if span},
-        "reasons": sorted({reason for one in windows for reason in one.reasons}),
-        "throttled": sum(one.throttled for one in timed),
+        "reasons": sorted({reason for evidence in windows for reason in evidence.reasons}),
+        "throttled": sum(measurement.throttled for measurement in timed),
         "windows": len(windows),
-    }
-
-
-def _plain(value: Any) -> str | float | None:
-    if isinstance(value, str):
-        return value
-    plain = number(value)
-    return None if plain is None else float(f"{plain:.6g}")
-
-
-def _step(context: SiteContext, step: Step) -> dict[str, Any]:
-    night = next(n for n, facts in enumerate(context.own) if facts.file == step.record)
-    return {
-        "metric": step.key.metric,
-        "subject": step.key.subject,
-        "night": night,
-        "nights": step.nights,
-        "before": step.before,
-        "after": step.after,
-        "ratio": step.ratio,
-        "since": step.since,
-        "worse": step.worse,
-        "recovered": step.recovered,
-        "record": step.record,
-        "commits": step.commits,
-        "cause": [step.cause.words, *step.cause.also],
     }
 
 
@@ -405,7 +402,7 @@ def language_title(name: str) -> str:
 def forms(catalogue: Catalogue | None, kernel: str) -> dict[str | None, KernelSpec]:
     """Return the forms of a kernel by variant, the kernel itself as None: one for each language.
 
-    Empty where the kernel is written in one language alone.
+    Empty where the kernel is written in only one language.
     """
     spec = catalogue.kernels.get(kernel) if catalogue else None
     if spec is None:
@@ -421,78 +418,78 @@ def operations(context: SiteContext) -> list[str]:
 
 
 def implementations(context: SiteContext, kernel: str) -> list[ImplementationTable]:
-    """Return a table for each workload of the kernel; none where it is written in one language alone."""
-    own = forms(context.catalogue, kernel)
-    shown = {
-        (one.case.variant, one.case.label): one
-        for one in context.cases.values()
-        if one.case.kernel == kernel and one.case.label in LABELS
+    """Return a table for each workload of the kernel; none where it is written in only one language."""
+    by_variant = forms(context.catalogue, kernel)
+    views = {
+        (view.case.variant, view.case.label): view
+        for view in context.cases.values()
+        if view.case.kernel == kernel and view.case.label in LABELS
     }
-    lines = {variant: source_lines(form.source_file) for variant, form in own.items()}
+    lines = {variant: source_lines(form.source_file) for variant, form in by_variant.items()}
     return [
-        _table(label, own, {variant: shown.get((variant, label)) for variant in own}, lines)
+        _table(label, by_variant, {variant: views.get((variant, label)) for variant in by_variant}, lines)
         for label in LABELS
-        if any(label in form.workloads for form in own.values())
+        if any(label in form.workloads for form in by_variant.values())
     ]
 
 
 def _table(
     label: str,
-    own: Mapping[str | None, KernelSpec],
-    found: Mapping[str | None, ShownCase | None],
+    by_variant: Mapping[str | None, KernelSpec],
+    views: Mapping[str | None, CaseView | None],
     lines: Mapping[str | None, tuple[int, int] | None],
 ) -> ImplementationTable:
-    rows = [_row(own[None].name, variant, form, found[variant], lines[variant]) for variant, form in own.items()]
+    kernel = by_variant[None].name
+    rows = [_row(kernel, variant, form, views[variant], lines[variant]) for variant, form in by_variant.items()]
     fastest = min((row["cold"]["seconds"] for row in rows if row["cold"]), default=None)
     for row in rows:
         row["behind"] = row["cold"]["seconds"] / fastest if row["cold"] and fastest else None
     rows.sort(key=lambda row: -(row["behind"] or 0))
-    least = (number(one.row["least_time"]) for one in found.values() if one)
-    axes = next(form.workloads[label] for form in own.values() if label in form.workloads)
+    least = (view.number("least_time") for view in views.values() if view)
+    axes = next(form.workloads[label] for form in by_variant.values() if label in form.workloads)
     workload = ",".join(f"{axis}={value}" for axis, value in axes.items())
     return {"label": label, "workload": workload, "least": next(filter(None, least), None), "rows": rows}
 
 
 def _row(
-    kernel: str, variant: str | None, form: KernelSpec, shown: ShownCase | None, lines: tuple[int, int] | None
+    kernel: str, variant: str | None, form: KernelSpec, view: CaseView | None, lines: tuple[int, int] | None
 ) -> ImplementationRow:
-    code = shown.case.code if shown else {}
+    code = view.case.code if view else {}
     return {
         "language": form.written_in,
         "title": language_title(form.written_in),
         "variant": variant,
-        "case": shown.case.name if shown else None,
+        "case": view.case.name if view else None,
         "link": f"{kernel_page(kernel)}.html",
-        "origin": shown.origin if shown else None,
-        "reason": _reason(shown),
-        "cold": _time(shown, "cold_time"),
-        "hot": _time(shown, "hot_time"),
+        "origin": view.origin if view else None,
+        "reason": _reason(view),
+        "cold": _interval(view, "cold_time"),
+        "hot": _interval(view, "hot_time"),
         "behind": None,
-        "share": number(shown.row["bound_share"]) if shown else None,
-        "by": str(shown.row["bound"]) if shown and shown.row["bound"] else None,
+        "share": view.number("bound_share") if view else None,
+        "by": str(view.row["bound"]) if view and view.row["bound"] else None,
         "compiler": str(code["compiler"]) if code.get("compiler") else None,
         "code": {name: number(code.get(name)) for name in _CODE},
         "lines": lines,
     }
 
 
-def _reason(shown: ShownCase | None) -> str | None:
+def _reason(view: CaseView | None) -> str | None:
     """Return why a form has no time; None where it has one."""
-    if shown is None:
+    if view is None:
         return "no record of this machine has timed it"
-    if valid_median(shown.case, "cold_time"):
+    if valid_median(view.case, "cold_time"):
         return None
-    stand_in = shown.reading.record.stand_in
-    if stand_in and shown.case.status == "ok":
-        return f"no kernel was timed: the backend times the {stand_in.name}"
-    return shown.case.reason or str(shown.row["invalid"] or "the record gives no reason")
+    if view.stand_in and view.case.status == "ok":
+        return f"no kernel was timed: the backend times the {view.stand_in.name}"
+    return view.case.reason or str(view.row["invalid"] or "the record gives no reason")
 
 
-def _time(shown: ShownCase | None, metric: str) -> TimeInterval | None:
-    seconds = valid_median(shown.case, metric) if shown else None
-    if shown is None or seconds is None:
+def _interval(view: CaseView | None, metric: str) -> TimeInterval | None:
+    seconds = valid_median(view.case, metric) if view else None
+    if view is None or seconds is None:
         return None
-    low, high = interval_of(shown.case, metric, seconds)
+    low, high = interval_of(view.case, metric, seconds)
     return {"seconds": seconds, "low": low, "high": high}
 
 

@@ -292,7 +292,7 @@ def series_data(context: SiteContext, kernels: Mapping[str, Sequence[str]]) -> I
 
     A chunk is `{case: {"metric subject": [seconds or null, ...]}}`, one for each run.
     """
-    places = numpy.array([*context.nights])
+    places = numpy.array([*context.run_numbers])
     for number, window in enumerate(context.past.windows()):
         begin = number * windows.LENGTH
         nights = range(begin, min(begin + windows.LENGTH, len(context.own)))

@@ -13,8 +13,15 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.report.plain import EntryDifferenceJson, FirstDifferenceJson, changes_of, code_difference_json
-from prism_bench.report.terminal.tables import Alike, FittedTable, alike, few_lines, middle_cut, names_text
+from prism_bench.report.plain import (
+    Alike,
+    EntryDifferenceJson,
+    FirstDifferenceJson,
+    alike,
+    changes_of,
+    code_difference_json,
+)
+from prism_bench.report.terminal.tables import FittedTable, few_lines, middle_cut, names_text
 from prism_bench.run.settings import NOT_TIMED
 from prism_bench.spec.case import Case
 from prism_bench.units import bytes_text, count_text, rate_text

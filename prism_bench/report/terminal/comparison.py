@@ -3,9 +3,8 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from math import exp
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -17,16 +16,9 @@ from prism_bench.analysis.compare.noise import ENOUGH, Control, Noise, shift_wor
 from prism_bench.analysis.compare.selection import SelectedCase, Selection
 from prism_bench.analysis.run_analysis import metric_words, value_text
 from prism_bench.compilation.listing import CodeDifference
-from prism_bench.report.plain import (
-    ADDED,
-    EntryDifferenceJson,
-    backend_text,
-    code_difference_json,
-    selected_json,
-    selection_json,
-)
+from prism_bench.report.plain import EntryDifferenceJson, alike, backend_text, code_difference_json
 from prism_bench.report.terminal.catalogue import code_difference_view
-from prism_bench.report.terminal.tables import FittedTable, alike, middle_cut, names_text
+from prism_bench.report.terminal.tables import FittedTable, middle_cut, names_text
 from prism_bench.spec.metric import STAND_INS, timed_on
 from prism_bench.units import count_text, duration_text, share_text, time_text
 from prism_bench.workflows.bisecting import Bisection, HistoryNode, difference_at
@@ -86,8 +78,6 @@ def _difference(cases: list[SelectedCase]) -> Iterator[RenderableType]:
 
 # A comparison in the terminal and as plain values: the count, the changed and the doubtful cases, the control.
 
-# Of machine code and launches, as a record has them on both sides: null where it does not know.
-_RESOURCES = ("language", "compiler", "registers", "spill_bytes", "shared_bytes", "launches", "plan")
 STYLES = {
     "slower": "bold red", "faster": "green", "same": "dim", "inconclusive": "yellow", "not compared": "yellow",
     "same machine code": "dim",
@@ -170,49 +160,6 @@ def _titles(names: tuple[str, str]) -> tuple[str, str]:
     return names if max(map(len, names)) <= _SHORT and len(set(names)) == 2 else ("A", "B")
 
 
-def comparison_json(
-    comparison: RecordComparison, given: tuple[str | None, Sequence[str], str | None] | None = None
-) -> dict[str, Any]:
-    """Return the comparison as plain JSON values; unknown ones are null.
-
-    `given` are the catalogue, the labels and the metric that the command line named, by which it is repeated.
-    """
-    control, selection = comparison.control, comparison.selection
-    roles = {one.case: selected_json(one) for one in selection.cases} if selection else {}
-    return {
-        "a": comparison.names[0],
-        "b": comparison.names[1],
-        "backend": comparison.backend,
-        "timed": timed_on(comparison.backend),
-        "device": comparison.device,
-        "commits": list(comparison.commits),
-        "complete": comparison.complete,
-        "counts": dict(comparison.counts()),
-        "cases": [{**_plain(one), **roles.get(one.case, ADDED if selection else {})} for one in comparison.cases],
-        "control": _plain_control(control),
-        "notes": list(comparison.notes),
-        **({"options": {"catalogue": given[0], "labels": list(given[1]), "metric": given[2]}} if given else {}),
-        "findings": [vars(finding) for finding in comparison_findings(comparison)],
-        **({"selection": selection_json(selection)} if selection else {}),
-    }
-
-
-def _plain_control(control: Control) -> dict[str, Any]:
-    """Return the control: `shift` is the median ratio of its cases, `factor` + `offset` / seconds is divided out."""
-    return {
-        "cases": control.cases,
-        "changed": list(control.changed),
-        "chance": control.chance,
-        "shift": control.shift,
-        "widening": control.widening,
-        "excess": control.excess,
-        "used": control.used,
-        "factor": control.fit.factor,
-        "offset": control.fit.offset,
-        "divided_out": shift_words(control),
-    }
-
-
 def _headline(comparison: RecordComparison) -> Text:
     words = Text()
     for verdict, count in comparison.counts().items():
@@ -283,41 +230,6 @@ def _control(control: Control) -> Text:
     return Text(words, style="bold red" if control.excess else "dim")
 
 
-def _plain(one: ComparedCase) -> dict[str, Any]:
-    plain: dict[str, Any] = {
-        "case": one.case,
-        "metric": one.metric,
-        "verdict": one.verdict,
-        "reason": one.reason,
-        "identical": one.identical,
-        "seconds": list(one.seconds),
-        "build_change": one.build_change.words if one.build_change else None,
-        **{name: [code.get(name) for code in one.codes] for name in _RESOURCES},
-    }
-    if one.judgement is None:
-        return plain
-    judgement = one.judgement
-    return {
-        **plain,
-        **_estimate(judgement.estimate),
-        "p": judgement.estimate.p,
-        "by_times": judgement.verdict,
-        "floor": _finite(judgement.floor),
-        "within": judgement.within,
-        "shift": judgement.shift.ratio,
-        "cycles": _estimate(judgement.in_cycles) if judgement.in_cycles else None,
-    }
-
-
-def _estimate(found: Estimate) -> dict[str, Any]:
-    low, high = found.interval()
-    return {"ratio": found.ratio, "low": low, "high": _finite(high)}
-
-
-def _finite(value: float) -> float | None:
-    return value if value < float("inf") else None
-
-
 # Noise floors in the terminal and as plain values.
 
 
@@ -346,13 +258,6 @@ def _noise_headline(noise: Noise) -> Text:
         return Text("no case was timed validly in two processes a side", style="yellow")
     words = f"{noise.device}, {backend_text(noise.backend)}: {len(noise.floors)} noise floors"
     return Text(f"{words}; of verdicts on the build against itself, {share_text(noise.false_share)} called a change")
-
-
-def noise_json(noise: Noise) -> dict[str, Any]:
-    """Return the noise floors as plain JSON values, one entry per case and metric."""
-    floors = [{"case": case, "metric": metric, **asdict(floor)} for (case, metric), floor in noise.floors.items()]
-    plain = {key: value for key, value in vars(noise).items() if key != "floors"}
-    return {**plain, "timed": timed_on(noise.backend), "false_share": noise.false_share, "floors": floors}
 
 
 # A bisection in the terminal and as plain values.

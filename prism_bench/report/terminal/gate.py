@@ -16,8 +16,8 @@ from prism_bench.analysis.trend import Trend
 from prism_bench.analysis.trend.causes import RECENT, Shift, findings, shifts
 from prism_bench.record.store import History
 from prism_bench.report.gate import answers, headline, is_undecided, origin, title
-from prism_bench.report.plain import backend_text
-from prism_bench.report.terminal.tables import alike, names_text
+from prism_bench.report.plain import alike, backend_text
+from prism_bench.report.terminal.tables import names_text
 from prism_bench.spec.metric import timed_on
 from prism_bench.units import count_text, share_text
 

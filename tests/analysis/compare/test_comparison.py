@@ -11,7 +11,7 @@ from prism_bench.analysis.compare.noise import Noise
 from prism_bench.analysis.compare.verdict import VerdictRules
 from prism_bench.analysis.run_analysis import exit_code
 from prism_bench.errors import ResultsError
-from prism_bench.report.terminal.comparison import comparison_json
+from prism_bench.report.plain import comparison_json
 from tests.analysis.measured_pairs import case, measured, records
 from tests.report.synthetic import MACHINE, case_result, record_of
 

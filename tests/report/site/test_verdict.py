@@ -13,9 +13,9 @@ from docs.screenshots import installed
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.compare.noise import Floor, Noise
 from prism_bench.record.run_record import decode, encode
+from prism_bench.report.plain import comparison_json
 from prism_bench.report.site.data_files import noise_data, side_of
 from prism_bench.report.site.pages.compare import RULES_SHOWN
-from prism_bench.report.terminal.comparison import comparison_json
 from tests.report.site.pages import nights
 from tests.report.synthetic import MACHINE, SOFTWARE, case_result, cpu_record, gpu_record, measurement, record_of
 

@@ -12,8 +12,9 @@ from prism_bench.extensions.fusion.benefit import ChainAnswer, ChainLedger, Comp
 from prism_bench.extensions.fusion.benefit.saving import CLOCKS, STAGES, Figure, Speedup, pass_rule, source
 from prism_bench.extensions.fusion.overlap import OverlapLedger, OverlapRow
 from prism_bench.extensions.fusion.selection import PrecisionChoice, Tried
-from prism_bench.report.headline import GAP, times_text
+from prism_bench.report.headline import times_text
 from prism_bench.report.plain import machine_name
+from prism_bench.report.view import GAP
 from prism_bench.units import bytes_text, energy_text, rate_text, share_text, time_text
 
 # The ledger of fusion in words: ratios with their interval, parts with their sign, reasons as numbered notes.

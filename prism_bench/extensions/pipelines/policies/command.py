@@ -1,8 +1,8 @@
 """`prism-bench select`: which form, window or batch, by what was measured here."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,6 @@ from prism_bench.io import files
 from prism_bench.io.files import Saver
 
 if TYPE_CHECKING:
-    from prism_bench.report.terminal.tuning import Asked
     from prism_bench.workflows.tuning.crossover import Measured
 
 
@@ -41,13 +40,11 @@ def command(
 
     The measured policy for products of matrices, entropy windows and LSTM batches.
     """
-    from prism_bench.report.terminal.tuning import Asked
-
     parts = _parts(options.patterns(policies, filter))
-    asked = Asked(parts, operands, tolerance, _shape(shape))
+    products = {"operands": operands, "tolerance": tolerance, "shape": _shape(shape)}
     name = options.choose_backend(backend, quiet=json).name
     if not measure:
-        _show(_stored(name, store), asked, json)
+        _show(_stored(name, store), parts, products, json=json)
         raise SystemExit(0)
     from prism_bench.extensions.pipelines.policies.measuring import PolicyMeasurement, keep
     from prism_bench.workflows.tuning_session import Bench
@@ -57,17 +54,22 @@ def command(
     with files.held():
         with progress_bar() as report:
             found, left = PolicyMeasurement(bench, processes, report).parts(parts, save.finish)
-        _show(found if save.problem else _stored(name, store), asked, json)
+        _show(found if save.problem else _stored(name, store), parts, products, json=json)
         for case, reason in left.items():
             options.remark(f"left out: {case}: {reason}")
         raise SystemExit(save.exit_code(2 if left else 0))
 
 
-def _show(found: "Measured", asked: "Asked", json: bool) -> None:
+def _show(measured: "Measured", parts: Sequence[str], products: Mapping[str, Any], *, json: bool) -> None:
     """Print the measured policies, and what follows from them."""
-    from prism_bench.report.terminal.tuning import measured_json, measured_view
+    from prism_bench.report.plain import measured_json
+    from prism_bench.report.terminal.tuning import measured_view
 
-    options.show(lambda: measured_json(found, asked), lambda: measured_view(found, asked), json=json)
+    options.show(
+        lambda: measured_json(measured, parts, **products),
+        lambda: measured_view(measured, parts, **products),
+        json=json,
+    )
 
 
 def _parts(wanted: Sequence[str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.report.site.answers import budgets_answer, case_link
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.terminal.record import VERDICTS
+from prism_bench.report.view import VERDICTS
 
 NEAR = timedelta(days=30)  # a budget that ends within these is worth a word
 

@@ -4,22 +4,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from prism_bench.analysis import peers
-from prism_bench.analysis.summary import number
 from prism_bench.report.site.answers import catalogue_answer
 from prism_bench.report.site.cases import forms, operation_page, recent, sparkline
-from prism_bench.report.site.context import ShownCase, SiteContext
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page, kernel_page
-from prism_bench.report.terminal.record import VERDICTS, table_of
+from prism_bench.report.view import VERDICTS, CaseView
 from prism_bench.spec.workload import LABELS
 
 # The best first: it represents the row.
-_ORIGINS = {"newest": "measured", "older": "older", "round": "round", "languages": "languages"}
-_NIGHTS = 60  # of a sparkline
+_STATES = {"newest": "measured", "older": "older", "round": "round", "languages": "languages"}
+_RUNS = 60  # of a sparkline
 
 
 def page(context: SiteContext) -> Page:
     """Return the page of all kernels."""
-    rows = [row for kernel, cases in context.kernels() for row in _rows(context, kernel, cases)]
+    rows = [row for kernel, views in context.kernels() for row in _rows(context, kernel, views)]
     rows.sort(key=_rank)
     labels = [label for label in LABELS if any(label in row["times"] for row in rows)]
     shown = {
@@ -40,27 +39,27 @@ def _rank(row: Mapping[str, Any]) -> tuple[int, float, str]:
     """Sort the worst first: what went wrong, missed budgets, then the farthest from its limit; unmeasured rows last."""
     if row["state"] == "unmeasured":
         return 3, 0.0, row["kernel"]
-    grade = 0 if row["state"] not in _ORIGINS.values() else 1 if row["budget"] == "missed" else 2
+    grade = 0 if row["state"] not in _STATES.values() else 1 if row["budget"] == "missed" else 2
     return grade, row["limit"]["share"] if row["limit"] else 2.0, row["kernel"]
 
 
-def _rows(context: SiteContext, kernel: str, cases: Sequence[ShownCase]) -> Iterator[dict[str, Any]]:
+def _rows(context: SiteContext, kernel: str, views: Sequence[CaseView]) -> Iterator[dict[str, Any]]:
     """Yield a row for the kernel and one for each variant of it."""
     spec = context.catalogue.kernels.get(kernel) if context.catalogue else None
-    variants = [None, *(spec.variants if spec else ())]
-    variants += [one.case.variant for one in cases if one.case.variant not in variants]
-    for variant in dict.fromkeys(variants):
-        own = {one.case.label: one for one in cases if one.case.variant == variant}
-        family = spec.family if spec else next((one.case.family for one in cases), "")
-        yield _row(context, kernel, variant, family, own)
+    family = spec.family if spec else next((view.case.family for view in views), "")
+    variants = dict.fromkeys([None, *(spec.variants if spec else ()), *(view.case.variant for view in views)])
+    for variant in variants:
+        by_label = {view.case.label: view for view in views if view.case.variant == variant}
+        yield _row(context, kernel, variant, family, by_label)
 
 
 def _row(
-    context: SiteContext, kernel: str, variant: str | None, family: str, own: Mapping[str, ShownCase]
+    context: SiteContext, kernel: str, variant: str | None, family: str, by_label: Mapping[str, CaseView]
 ) -> dict[str, Any]:
-    largest = next((own[label] for label in reversed(LABELS) if label in own and _time(own[label])), None)
-    rest = [label for label in own if label not in LABELS]
-    largest = largest or next((own[label] for label in rest), None)
+    other_labels = [label for label in by_label if label not in LABELS]
+    timed = (by_label[label] for label in reversed(LABELS) if label in by_label and _time(by_label[label]))
+    largest = next(timed, None) or next((by_label[label] for label in other_labels), None)
+    verdicts = {view.budget.text for view in by_label.values() if view.budgets}
     return {
         "kernel": kernel,
         "variant": variant,
@@ -68,76 +67,63 @@ def _row(
         "link": f"{kernel_page(kernel)}.html",
         "languages": len(forms(context.catalogue, kernel)) if variant is None else 0,
         "operation": f"{operation_page(kernel)}.html",
-        "times": {label: _cell(own[label]) for label in (*LABELS, *rest) if label in own},
-        "limit": _limit(largest),
-        "peer": _peer(largest),
-        "budget": _budget(list(own.values())),
-        "trend": _trend(context, largest),
-        "state": _state(own),
+        "times": {label: _cell(by_label[label]) for label in (*LABELS, *other_labels) if label in by_label},
+        "limit": _limit(largest) if largest else None,
+        "peer": _peer(largest) if largest else None,
+        "budget": next((word for word in VERDICTS if word in verdicts), ""),
+        "trend": _trend(context, largest) if largest else None,
+        "state": _state(list(by_label.values())),
     }
 
 
-def _time(shown: ShownCase) -> float | None:
-    metric = "cold_time" if number(shown.row["cold_time"]) else "wall_time"
-    return number(shown.row[metric])
+def _time(view: CaseView) -> float | None:
+    return view.number("cold_time") or view.number("wall_time")
 
 
-def _cell(shown: ShownCase) -> dict[str, Any]:
-    reason = shown.case.reason if shown.case.status != "ok" else shown.row["invalid"]
+def _cell(view: CaseView) -> dict[str, Any]:
     return {
-        "case": shown.case.name,
-        "workload": shown.row["workload"],
-        "seconds": _time(shown),
-        "status": shown.case.status,
-        "reason": reason,
-        "elsewhere": shown.elsewhere,
+        "case": view.case.name,
+        "workload": view.row["workload"],
+        "seconds": _time(view),
+        "status": view.case.status,
+        "reason": view.case.reason if view.case.status != "ok" else view.row["invalid"],
+        "elsewhere": view.elsewhere,
     }
 
 
-def _limit(shown: ShownCase | None) -> dict[str, Any] | None:
-    share = number(shown.row["bound_share"]) if shown else None
-    return {"share": share, "by": shown.row["bound"], "label": shown.case.label} if shown and share else None
+def _limit(view: CaseView) -> dict[str, Any] | None:
+    share = view.number("bound_share")
+    return {"share": share, "by": view.row["bound"], "label": view.case.label} if share else None
 
 
-def _peer(shown: ShownCase | None) -> dict[str, Any] | None:
-    ratio = number(shown.row["peer_ratio"]) if shown else None
-    best = next(iter(peers.peers(shown.case)), None) if shown and ratio else None
-    if shown is None or best is None:
+def _peer(view: CaseView) -> dict[str, Any] | None:
+    ratio = view.number("peer_ratio")
+    best = next(iter(peers.peers(view.case)), None) if ratio else None
+    if best is None:
         return None
-    return {"ratio": ratio, "name": best.name, "label": shown.case.label, "unstable": best.unstable_text}
+    return {"ratio": ratio, "name": best.name, "label": view.case.label, "unstable": best.unstable_text}
 
 
-def _budget(cases: Sequence[ShownCase]) -> str:
-    """Return the worst verdict of all its cases; an empty word where nothing was promised."""
-    rows = table_of([one.line for one in cases]).rows
-    words = [row.budget.sort for row in rows if row.budget.sort]
-    return next((word for word in VERDICTS if word in words), "")
-
-
-def _state(own: Mapping[str, ShownCase]) -> str:
+def _state(views: Sequence[CaseView]) -> str:
     """Return `measured`, `older`, `round` or `languages` where only those know it, `unmeasured`, or what went wrong."""
-    if not own:
-        return "unmeasured"
-    wrong = [one.case.status for one in own.values() if one.case.status not in ("ok", "skipped")]
+    wrong = [view.case.status for view in views if view.case.status not in ("ok", "skipped")]
     if wrong:
         return wrong[0]
-    timed = [one for one in own.values() if _time(one)]
-    origins = {one.origin for one in timed}
-    return next((word for origin, word in _ORIGINS.items() if origin in origins), "unmeasured")
+    origins = {view.origin for view in views if _time(view)}
+    return next((word for origin, word in _STATES.items() if origin in origins), "unmeasured")
 
 
-def _trend(context: SiteContext, shown: ShownCase | None) -> dict[str, Any] | None:
+def _trend(context: SiteContext, view: CaseView) -> dict[str, Any] | None:
     """Return the last runs of its cold time on one GPU, their range, and the newest step."""
-    if shown is None:
-        return None
     wanted = {("cold_time", "kernel"), ("wall_time", "kernel")}
-    series = [one for one in context.past.newest(shown.case.name) if (one.key.metric, one.key.subject) in wanted]
-    if not series:
+    courses = context.past.newest(view.case.name)
+    series = next((course for course in courses if (course.key.metric, course.key.subject) in wanted), None)
+    if series is None:
         return None
-    values = recent(series[0], _NIGHTS)
-    steps = [step for step in context.steps.get(shown.case.name, ()) if step.key == series[0].key]
+    values = recent(series, _RUNS)
+    steps = [step for step in context.steps.get(view.case.name, ()) if step.key == series.key]
     return {
-        "label": shown.case.label,
+        "label": view.case.label,
         "nights": len(values),
         "line": sparkline(values),
         "low": min(values),

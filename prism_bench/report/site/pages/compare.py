@@ -9,10 +9,10 @@ from prism_bench.analysis.boards import BoardFactor
 from prism_bench.analysis.compare import comparable, comparison, estimate, noise, verdict
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
 from prism_bench.record.store.points import Facts
+from prism_bench.report.plain import comparison_json
 from prism_bench.report.site.answers import case_link, compare_answer
 from prism_bench.report.site.context import SiteContext, name_of
 from prism_bench.report.site.page import Page, kernel_page
-from prism_bench.report.terminal.comparison import comparison_json
 from prism_bench.spec.metric import ELSEWHERE, MEASURED, STAND_INS, is_host_time
 
 _ORDER = ("slower", "faster", "inconclusive", "not compared", "same")

@@ -1,12 +1,13 @@
 """A kernel's page: its implementations, and for each case its past, why it takes its time, evidence and accuracy."""
 
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from prism_bench.analysis.bounds.bottleneck import counted_near, largest, roofs, unmeasured_peaks
-from prism_bench.analysis.bounds.why import CodeAgainst, Why, code_against, why, with_near
+from prism_bench.analysis.bounds.profiles import Counted
+from prism_bench.analysis.bounds.why import Why, code_against, why, with_near
 from prism_bench.analysis.gate.checks import GateCheck, command
 from prism_bench.io.files import family_of
 from prism_bench.record.run_record import CaseResult
@@ -23,10 +24,10 @@ from prism_bench.report.site.cases import (
     implementations,
     operation_page,
 )
-from prism_bench.report.site.context import ORIGINS, ShownCase, SiteContext, name_of
+from prism_bench.report.site.context import ORIGINS, SiteContext, name_of
 from prism_bench.report.site.data_files import resources
 from prism_bench.report.site.page import Page, kernel_page
-from prism_bench.report.terminal.record import table_of
+from prism_bench.report.view import CaseView, table_of
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.workload import LABELS
 
@@ -34,38 +35,35 @@ from prism_bench.spec.workload import LABELS
 def pages(context: SiteContext, loads: Mapping[str, Sequence]) -> Iterator[Page]:
     """Yield a page for each kernel of the catalogue or of a record."""
     compiled = resources(context.places)
-    for kernel, cases in context.kernels():
-        yield _page(context, kernel, sorted(cases, key=_order), compiled.get(kernel), loads)
+    for kernel, views in context.kernels():
+        yield _page(context, kernel, sorted(views, key=_order), compiled.get(kernel), loads)
 
 
-def _order(shown: ShownCase) -> tuple[str, int, str]:
+def _order(view: CaseView) -> tuple[str, int, str]:
     """Sort the kernel before its variants, small workloads before large ones."""
-    label = shown.case.label
-    return shown.case.variant or "", LABELS.index(label) if label in LABELS else len(LABELS), shown.case.name
+    label = view.case.label
+    return view.case.variant or "", LABELS.index(label) if label in LABELS else len(LABELS), view.case.name
 
 
 def _page(
     context: SiteContext,
     kernel: str,
-    shown_cases: Sequence[ShownCase],
+    case_views: Sequence[CaseView],
     compiled: Mapping[str, Any] | None,
     loads: Mapping[str, Sequence],
 ) -> Page:
     spec = context.catalogue.kernels.get(kernel) if context.catalogue else None
-    seen = {one.case.name: counted_of(context, one) for one in shown_cases}
-    whys = {
-        one.case.name: why(one.case, one.reading.limits, seen[one.case.name], _code(context, one))
-        for one in shown_cases
-    }
-    _add_near(shown_cases, whys)
-    cases = [case_values(context, one, seen[one.case.name], whys[one.case.name]) for one in shown_cases]
-    opened = largest([one.case for one in shown_cases])
+    counted = {view.case.name: counted_of(context, view) for view in case_views}
+    whys = _whys(context, case_views, counted)
+    cases = [case_values(context, view, counted[view.case.name], whys[view.case.name]) for view in case_views]
+    opened = largest([view.case for view in case_views])
+    stand_in = context.record.stand_in
     view = {
         "kernel": kernel,
-        "answer": kernel_answer(opened, whys[opened.name], context.record.stand_in) if opened else "",
+        "answer": kernel_answer(opened, whys[opened.name], stand_in) if opened else "",
         "created": context.record.created,
         "commit": context.record.commit,
-        "family": spec.family if spec else next((one.case.family for one in shown_cases), ""),
+        "family": spec.family if spec else next((view.case.family for view in case_views), ""),
         "meaning": _meaning(spec),
         "nights": len(context.own),
         "data": {"nights": loads[""], "series": loads[kernel]},
@@ -73,82 +71,96 @@ def _page(
         "cases": cases,
         "resources": compiled,
     }
-    shown = {
-        "cases": shown_cases,
-        "table": table_of([one.line for one in shown_cases]),
-        "whys": whys,
-        "spec": spec,
-        "earlier": partial(_earlier, context),
-        "implementations": _implementations(context, opened),
-        "origins": ORIGINS,
-        "largest": opened and opened.name,
-        "before": _replaced(spec),
-        "changes": changes_of,
-        "languages": len(forms(context.catalogue, kernel)),
-        "operation": f"{operation_page(kernel)}.html",
-        "variants": {name: one.meaning for name, one in spec.variants.items()} if spec else {},
-        "sources": _sources(spec),
-        "steps": context.steps,
-        "edges": _edges(context, kernel),
-        "commands": {one.case.name: _command(one) for one in shown_cases},
-        "how": how_text,
-        "conditions": conditions,
-        "checks": {one.case.name: checks_of(one.case) for one in shown_cases},
-    }
+    kinds = {view.case.arithmetic for view in case_views if view.case.flops}
     drawn = {
         **{name: view[name] for name in ("kernel", "data", "roofs", "nights")},
-        "stand_in": context.record.stand_in and context.record.stand_in.name,
-        "peaks": _peaks(context, shown_cases),
+        "stand_in": stand_in and stand_in.name,
+        "peaks": unmeasured_peaks(context.record.machine, context.reading.limits, kinds),
         "floors": dict(context.reading.limits.floors),
-        "largest": shown["largest"],
-        "noise": _noise(context, shown_cases),
-        "cases": [drawn_case(context, *both) for both in zip(shown_cases, cases, strict=True)],
+        "largest": opened and opened.name,
+        "noise": _noise(context, [view.case.name for view in case_views]),
+        "cases": [drawn_case(context, *both) for both in zip(case_views, cases, strict=True)],
     }
-    scripts = ("plot.js", "roofline.js", "kernel.js")
     return Page(
         kernel_page(kernel),
         kernel,
         view,
-        shown,
+        _shown(context, kernel, spec, case_views, whys, opened),
         "kernel",
-        scripts,
-        drawn=drawn if shown_cases else None,
-        words=_words(kernel, spec, view),
+        ("plot.js", "roofline.js", "kernel.js"),
+        drawn=drawn if case_views else None,
+        words=_search_words(spec, view),
     )
 
 
-def _peaks(context: SiteContext, shown_cases: Sequence[ShownCase]) -> dict[str, float]:
-    kinds = {one.case.arithmetic for one in shown_cases if one.case.flops}
-    return unmeasured_peaks(context.record.machine, context.reading.limits, kinds)
+def _shown(
+    context: SiteContext,
+    kernel: str,
+    spec: KernelSpec | None,
+    case_views: Sequence[CaseView],
+    whys: Mapping[str, Why],
+    opened: CaseResult | None,
+) -> dict[str, Any]:
+    """Return what only the template needs; `opened` is the case that the page opens on."""
+    forms_of_spec = {None: spec, **{name: spec.with_variant(name) for name in spec.variants}} if spec else {}
+    edges = [case for case in context.reading.edges if case.kernel == kernel]
+    return {
+        "cases": case_views,
+        "table": table_of(case_views),
+        "whys": whys,
+        "spec": spec,
+        "earlier": partial(_earlier, context),
+        "implementations": _implementations(context, opened) if opened else None,
+        "origins": ORIGINS,
+        "largest": opened and opened.name,
+        # By variant, None for the kernel itself: the form that replaces one that is kept to compare with.
+        "before": {name: form.before for name, form in forms_of_spec.items() if form.before},
+        "changes": changes_of,
+        "languages": len(forms(context.catalogue, kernel)),
+        "operation": f"{operation_page(kernel)}.html",
+        "variants": {name: variant.meaning for name, variant in spec.variants.items()} if spec else {},
+        "sources": _sources(spec) if spec else [],
+        "steps": context.steps,
+        "edges": {"count": len(edges), "wrong": [case for case in edges if case.status not in ("ok", "skipped")]},
+        "commands": {view.case.name: _command(view) for view in case_views},
+        "how": how_text,
+        "conditions": conditions,
+        "checks": {view.case.name: checks_of(view.case) for view in case_views},
+    }
 
 
-def _words(kernel: str, spec: KernelSpec | None, view: Mapping[str, Any]) -> str:
+def _search_words(spec: KernelSpec | None, view: Mapping[str, Any]) -> str:
     """Return what the search finds the page by: meaning, family, other names and variants."""
-    names = (*spec.aliases, *(f"{kernel}:{name}" for name in spec.variants)) if spec else ()
+    names = (*spec.aliases, *(f"{spec.name}:{name}" for name in spec.variants)) if spec else ()
     return ". ".join(filter(None, [view["meaning"], view["family"], ", ".join(names)]))
 
 
-def _add_near(shown_cases: Sequence[ShownCase], whys: dict[str, Why]) -> None:
-    """Give each case without counters those of the largest workload of its implementation that has some."""
-    counted = {name for name, one in whys.items() if one.basis == "counters"}
-    cases = [one.case for one in shown_cases]
+def _whys(
+    context: SiteContext, case_views: Sequence[CaseView], counted: Mapping[str, Counted | None]
+) -> dict[str, Why]:
+    """Return by case why it takes its time.
+
+    A case without counters has those of the largest workload of its implementation that has some.
+    """
+    whys: dict[str, Why] = {}
+    for view in case_views:
+        earlier = context.before(view)
+        code = code_against(earlier[1], view.case, name_of(earlier[0])) if earlier else None
+        whys[view.case.name] = why(view.case, view.reading.limits, counted[view.case.name], code)
+    with_counters = {name for name, account in whys.items() if account.basis == "counters"}
+    cases = [view.case for view in case_views]
     for case in cases:
-        near = None if case.name in counted else counted_near(case, cases, counted)
+        near = None if case.name in with_counters else counted_near(case, cases, with_counters)
         if near:
             whys[case.name] = with_near(whys[case.name], near, whys[near.name])
+    return whys
 
 
-def _implementations(context: SiteContext, opened: CaseResult | None) -> ImplementationTable | None:
+def _implementations(context: SiteContext, opened: CaseResult) -> ImplementationTable | None:
     """Return the languages at the workload that the page opens on; None where no two of them have a time."""
-    tables = implementations(context, opened.kernel) if opened else []
-    found = next((one for one in tables if opened and one["label"] == opened.label), None)
-    return found if found and sum(row["behind"] is not None for row in found["rows"]) > 1 else None
-
-
-def _code(context: SiteContext, shown: ShownCase) -> CodeAgainst | None:
-    """Return the machine code against the newest earlier run that has the case; None where there is none."""
-    found = context.before(shown)
-    return code_against(found[1], shown.case, name_of(found[0])) if found else None
+    tables = implementations(context, opened.kernel)
+    table = next((table for table in tables if table["label"] == opened.label), None)
+    return table if table and sum(row["behind"] is not None for row in table["rows"]) > 1 else None
 
 
 def _earlier(context: SiteContext, name: str) -> str:
@@ -158,23 +170,22 @@ def _earlier(context: SiteContext, name: str) -> str:
     return f"the run before, {name}" if is_last else f"{name}, the newest earlier run that has it"
 
 
-def _noise(context: SiteContext, shown_cases: Sequence[ShownCase]) -> dict[str, dict[str, float]]:
+def _noise(context: SiteContext, names: Collection[str]) -> dict[str, dict[str, float]]:
     """Return the smallest relative change that is no noise, by case and metric."""
-    names, floors = {one.case.name for one in shown_cases}, context.noise.floors if context.noise else {}
-    found: dict[str, dict[str, float]] = {}
-    for (case, metric), floor in floors.items():
+    noise: dict[str, dict[str, float]] = {}
+    for (case, metric), floor in (context.noise.floors if context.noise else {}).items():
         if case in names:
-            found.setdefault(case, {})[metric] = float(f"{floor.smallest_change:.4g}")
-    return found
+            noise.setdefault(case, {})[metric] = float(f"{floor.smallest_change:.4g}")
+    return noise
 
 
-def _command(shown: ShownCase) -> str | None:
+def _command(view: CaseView) -> str | None:
     """Return the command that measures the case again at its commit."""
-    return command(shown.reading.record, GateCheck(shown.case.name, None, shown.case.status))
+    return command(view.reading.record, GateCheck(view.case.name, None, view.case.status))
 
 
 def _meaning(spec: KernelSpec | None) -> str | None:
-    """Return the first paragraph of the spec's own words."""
+    """Return the first paragraph of the docstring of the spec's file."""
     if spec is None or spec.file is None:
         return None
     text = spec.file.read_text("utf-8").lstrip()
@@ -182,20 +193,8 @@ def _meaning(spec: KernelSpec | None) -> str | None:
     return inspect.cleandoc(quoted[1]).split("\n\n")[0].replace("\n", " ") if text.startswith('"""') else None
 
 
-def _replaced(spec: KernelSpec | None) -> dict[str | None, str]:
-    """Return by variant, None for the kernel itself, the form that replaces one that is kept to compare with."""
-    forms = {None: spec, **{name: spec.with_variant(name) for name in spec.variants}} if spec else {}
-    return {name: form.before for name, form in forms.items() if form.before}
-
-
-def _sources(spec: KernelSpec | None) -> list[tuple[str, str]]:
+def _sources(spec: KernelSpec) -> list[tuple[str, str]]:
     """Return name and text of the kernel's two files."""
-    paths = [path for path in (spec.source_path, spec.file) if path] if spec else []
+    paths = [path for path in (spec.source_path, spec.file) if path]
     files = [(f"{family_of(path)}/{path.name}", path.read_bytes()) for path in paths if path.is_file()]
     return [(name, content.decode("utf-8", "replace")) for name, content in files if b"\0" not in content]
-
-
-def _edges(context: SiteContext, kernel: str) -> dict[str, Any]:
-    """Return how many edge and golden cases the newest run had, and which went wrong."""
-    own = [case for case in context.reading.edges if case.kernel == kernel]
-    return {"count": len(own), "wrong": [case for case in own if case.status not in ("ok", "skipped")]}

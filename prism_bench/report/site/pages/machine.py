@@ -4,13 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from prism_bench.analysis.summary import number
-from prism_bench.report.plain import facts, machine_name
+from prism_bench.report.plain import facts, machine_name, noise_json
 from prism_bench.report.site.answers import case_link, machine_answer
 from prism_bench.report.site.cases import telemetry
-from prism_bench.report.site.context import ShownCase, SiteContext
+from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.terminal.comparison import noise_json
+from prism_bench.report.view import CaseView
 
 _FLOOR = ("case", "metric", "seconds", "between", "within", "smallest_change", "processes")
 
@@ -20,7 +19,7 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
     reading, record = context.reading, context.record
     noise = noise_json(context.noise) if context.noise else None
     if noise:
-        noise["floors"] = [{name: one[name] for name in _FLOOR} for one in noise["floors"]]
+        noise["floors"] = [{name: floor[name] for name in _FLOOR} for floor in noise["floors"]]
     view = {
         "machine": machine_name(record),
         "answer": machine_answer(reading.limits),
@@ -31,25 +30,25 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
         "sources": dict(reading.limits.sources),
         "cold_doubt": reading.limits.cold_doubt,
         "facts": {title: dict(pairs) for title, pairs in facts(record)},
-        "ceiling_cases": [_ceiling_case(context, shown) for shown in context.cases.values() if shown.case.ceiling],
+        "ceiling_cases": [_ceiling_case(context, view) for view in context.cases.values() if view.case.ceiling],
         "noise": noise,
         "monitor": list(record.monitor),
         "telemetry": telemetry(record),
         "passed_by": list(context.passed_by),
-        "records": [asdict(one) for one in context.own[-30:]],
+        "records": [asdict(facts) for facts in context.own[-30:]],
     }
     return Page("machine", "Machine", view, scripts=("plot.js", "pictures.js"), drawn=view["telemetry"])
 
 
-def _ceiling_case(context: SiteContext, shown: ShownCase) -> dict[str, Any]:
+def _ceiling_case(context: SiteContext, view: CaseView) -> dict[str, Any]:
     """Return the times and rates of a kernel that measures the machine."""
     return {
-        "case": shown.case.name,
-        "ceiling": shown.case.ceiling,
-        "label": shown.case.label,
-        "cold": number(shown.row["cold_time"]),
-        "hot": number(shown.row["hot_time"]),
-        "bandwidth": number(shown.row["bandwidth"]),
-        "flop_rate": number(shown.row["flop_rate"]),
-        "link": case_link(context, shown.case.name),
+        "case": view.case.name,
+        "ceiling": view.case.ceiling,
+        "label": view.case.label,
+        "cold": view.number("cold_time"),
+        "hot": view.number("hot_time"),
+        "bandwidth": view.number("bandwidth"),
+        "flop_rate": view.number("flop_rate"),
+        "link": case_link(context, view.case.name),
     }

@@ -6,10 +6,10 @@ from typing import Any
 from prism_bench.analysis.gate.checks import ENOUGH
 from prism_bench.analysis.trend import Step
 from prism_bench.analysis.trend.causes import RECENT, Shift
+from prism_bench.report.plain import alike
 from prism_bench.report.site.answers import case_link, trend_answer
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.terminal.tables import alike
 
 
 def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
@@ -65,7 +65,7 @@ def _shift(context: SiteContext, shift: Shift) -> dict[str, Any]:
 def _picture(context: SiteContext, step: Step) -> dict[str, Any]:
     """Return the runs around the step by number, and the two levels in seconds."""
     series, place = context.past.around(step)
-    nights = [context.nights[one] for one in series.records.tolist()]
+    nights = [context.run_numbers[one] for one in series.records.tolist()]
     return {
         "metric": step.key.metric,
         "nights": nights,

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 from prism_bench.errors import ResultsError
 from prism_bench.io.documents import as_kind, json_of
+from prism_bench.report.plain import measured_json
 from prism_bench.report.site.answers import tuning_answer
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
-from prism_bench.report.terminal.tuning import Asked, measured_json
 from prism_bench.workflows.tuning.choice import path_for as kept_path
 from prism_bench.workflows.tuning.choice import read_kept
 from prism_bench.workflows.tuning.crossover import FORMS, read_measured
@@ -36,7 +36,7 @@ def page(context: SiteContext) -> Page:
         "adopted": len(adopted),
         "gain": gain,
         "tried": _sessions(folder, problems),
-        "policies": measured_json(measured, Asked(_PARTS)) if measured else None,
+        "policies": measured_json(measured, _PARTS) if measured else None,
         "problems": problems,
     }
     return Page("tuning", "Tuning", view, {"forms": list(FORMS)})

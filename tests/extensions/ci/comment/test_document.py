@@ -19,7 +19,7 @@ from prism_bench.extensions.ci.comment import (
     comment,
     read_comparison,
 )
-from prism_bench.report.terminal.comparison import comparison_json
+from prism_bench.report.plain import comparison_json
 
 HERE = Path(__file__).parent
 STORED = read_comparison(HERE / "comparison.json")
