@@ -52,7 +52,7 @@ def headline(gate: Gate) -> str:
     pieces = [*wrong, *missed, *better] or _well(gate)
     if not pieces:
         return f"No problem: {_passed(gate)}; nothing to compare with yet."
-    return f"{pieces[0][0]}: {', '.join(words for _, words in pieces)}."
+    return f"{pieces[0][0]}: {', '.join(text for _, text in pieces)}."
 
 
 def is_undecided(gate: Gate) -> bool:
@@ -61,20 +61,20 @@ def is_undecided(gate: Gate) -> bool:
 
 
 def _untrusted(gate: Gate) -> list[_Piece]:
-    found = [(part, check) for part in gate.parts for check in part.checks if check.gravity == "untrusted"]
-    cases = {check.case for _, check in found if check.case}
-    against = {_compared_with(part, check) for part, check in found if not check.case}
+    untrusted = [(part, check) for part in gate.parts for check in part.checks if check.gravity == "untrusted"]
+    cases = {check.case for _, check in untrusted if check.case}
+    against = {_compared_with(part, check) for part, check in untrusted if not check.case}
     pieces = [f"{count_text(len(cases), 'case')} cannot be trusted"] if cases else []
-    pieces += [f"the comparison with {words} cannot be trusted" for words in _COMPARED if words in against]
+    pieces += [f"the comparison with {record} cannot be trusted" for record in _COMPARED if record in against]
     pieces += ["the run cannot be trusted"] if against - set(_COMPARED) else []
-    return [("Untrusted", words) for words in pieces]
+    return [("Untrusted", record) for record in pieces]
 
 
 def _compared_with(part: GatePart, check: GateCheck) -> str:
     """Return which record the check of a comparison is about; the part's name where it compares none."""
     if part.name != "last":
         return _AGAINST["baseline"] if part.name == "baseline" else part.name
-    newest = next((one.against for one in part.checks if one.case), check.against)
+    newest = next((other.against for other in part.checks if other.case), check.against)
     return "the last run" if check.against == newest else "an earlier run"
 
 
@@ -91,12 +91,12 @@ def _broken(gate: Gate) -> list[_Piece]:
 
 
 def _slower(gate: Gate) -> list[_Piece]:
-    found = [f"{count_text(len(cases), 'case')} slower than {words}" for words, cases in _changed(gate, _SLOWER)]
+    texts = [f"{count_text(len(cases), 'case')} slower than {text}" for text, cases in _changed(gate, _SLOWER)]
     steps = sum(check.gravity == "bad" for part in _words_parts(gate, "trend") for check in part.checks)
     shifts = sum(check.gravity == "bad" and check.answer == "shift" for check in gate.checks)
-    found += [f"{count_text(steps, 'step')} for the worse in the trend"] if steps else []
-    found += ["other software made every case slower"] if shifts else []
-    return [("Worse", words) for words in found]
+    texts += [f"{count_text(steps, 'step')} for the worse in the trend"] if steps else []
+    texts += ["other software made every case slower"] if shifts else []
+    return [("Worse", text) for text in texts]
 
 
 def _missed(gate: Gate) -> list[_Piece]:
@@ -106,11 +106,11 @@ def _missed(gate: Gate) -> list[_Piece]:
 
 def _well(gate: Gate) -> list[_Piece]:
     """Return what became faster, else what was compared and is the same; nothing where nothing was compared."""
-    faster = [f"{count_text(len(cases), 'case')} faster than {words}" for words, cases in _changed(gate, _FASTER)]
+    faster = [f"{count_text(len(cases), 'case')} faster than {text}" for text, cases in _changed(gate, _FASTER)]
     if faster:
         left = _undecided(gate) - {case for _, cases in _changed(gate, _FASTER) for case in cases}
         more = [f"{len(left)} undecided"] if left else []
-        return [("Better", words) for words in [*faster, "none slower", *more]]
+        return [("Better", text) for text in [*faster, "none slower", *more]]
     pieces = [piece for name in _THAN if (piece := _same(gate, name))]
     level = any(
         check.answer == "level" and check.answered for part in _words_parts(gate, "trend") for check in part.checks
@@ -149,23 +149,23 @@ def _answered(gate: Gate, name: str, answers: Collection[str]) -> set[str]:
 
 def _changed(gate: Gate, answers: Collection[str]) -> Iterator[tuple[str, set[str]]]:
     """Yield each record compared with and the cases that have one of the answers against it; remarks do not count."""
-    for name, words in _THAN.items():
+    for name, record in _THAN.items():
         checks = [check for part in _words_parts(gate, name) for check in part.checks if not check.remark]
         cases = {check.case for check in checks if check.case and check.answer in answers}
         if cases:
-            yield words, cases
+            yield record, cases
 
 
 def _passed(gate: Gate) -> str:
     """Return how many cases ended well and how many budgets are met."""
-    found = {"case": ("run", "ok"), "budget": ("budgets", "met")}
+    answers_of = {"case": ("run", "ok"), "budget": ("budgets", "met")}
     counts = {
         word: sum(
             check.answer == answer and not check.remark for part in _words_parts(gate, name) for check in part.checks
         )
-        for word, (name, answer) in found.items()
+        for word, (name, answer) in answers_of.items()
     }
-    return ", ".join(f"{count_text(count, word)} {found[word][1]}" for word, count in counts.items() if count)
+    return ", ".join(f"{count_text(count, word)} {answers_of[word][1]}" for word, count in counts.items() if count)
 
 
 def _words_parts(gate: Gate, name: str) -> list[GatePart]:
@@ -185,7 +185,7 @@ def answers(part: GatePart) -> str:
     """Return answers with counts, like `142 met, 3 missed`, the most frequent first, or why there are none."""
     counts = Counter(check.answer for check in part.checks)
     counted = ", ".join(counted_text(count, answer) for answer, count in counts.most_common())
-    return "; ".join(words for words in (counted, part.silent) if words) or "nothing to ask"
+    return "; ".join(text for text in (counted, part.silent) if text) or "nothing to ask"
 
 
 def title(part: GatePart) -> str:
@@ -224,8 +224,8 @@ def _source(gate: Gate, check: GateCheck, catalogue: Catalogue, root: Path) -> s
 
 
 def _line(kind: str, properties: Mapping[str, str | None], message: str) -> str:
-    given = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items() if value)
-    return f"::{kind} {given}::{_escaped(message)}"
+    shown = ",".join(f"{name}={_escaped(value, ':,')}" for name, value in properties.items() if value)
+    return f"::{kind} {shown}::{_escaped(message)}"
 
 
 def _escaped(text: str, more: str = "") -> str:

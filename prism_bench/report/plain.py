@@ -172,7 +172,9 @@ def alike(complaints: Iterable[tuple[str, str, str]], because: str = "") -> list
     One that begins with `because` repeats another one: it belongs to that one's `untimed`.
     """
     groups: dict[str, Alike] = {}
-    for kind, case, text in sorted(complaints, key=lambda one: bool(because) and one[2].startswith(because)):
+    for kind, case, text in sorted(
+        complaints, key=lambda complaint: bool(because) and complaint[2].startswith(because)
+    ):
         repeats = bool(because) and text.startswith(because)
         key = _common(text.removeprefix(because) if repeats else text, case)
         group = groups.setdefault(key, Alike(kind, text))
@@ -224,7 +226,7 @@ class EntryDifferenceJson(TypedDict):
 
 def code_difference_json(entries: Iterable[EntryDifference]) -> list[EntryDifferenceJson]:
     """Return the differences of all entries as plain JSON values."""
-    return [_entry(one) for one in entries]
+    return [_entry(entry) for entry in entries]
 
 
 def _entry(one: EntryDifference) -> EntryDifferenceJson:
@@ -250,8 +252,8 @@ _FACTS = ("registers", "spill_bytes", "stack_bytes", "shared_bytes", "code_bytes
 def changes_of(one: EntryDifferenceJson) -> list[str]:
     """Return in words every number of the entry that changed: `registers 32 -> 40`, `fp32 12 -> 14 (+2)`."""
     facts: list[tuple[str, Sequence[int | None]]] = [(name.replace("_", " "), one[name]) for name in _FACTS]
-    words = [_change(name, *pair) for name, pair in facts if pair[0] != pair[1]]
-    return words + [_change(kind, *pair) for kind, pair in one["kinds"].items() if pair[0] != pair[1]]
+    changes = [_change(name, *pair) for name, pair in facts if pair[0] != pair[1]]
+    return changes + [_change(kind, *pair) for kind, pair in one["kinds"].items() if pair[0] != pair[1]]
 
 
 def _change(name: str, before: int | None, after: int | None) -> str:
@@ -298,8 +300,8 @@ def selected_json(one: SelectedCase) -> SelectedCaseJson:
 def selection_json(selection: Selection) -> SelectionJson:
     """Return the selection without its cases as plain JSON values."""
     counted: dict[CaseRole, int] = {}
-    for one in selection.cases:
-        counted[one.role] = counted.get(one.role, 0) + 1
+    for case in selection.cases:
+        counted[case.role] = counted.get(case.role, 0) + 1
     return {
         "by": selection.by,
         "roles": counted,
@@ -494,8 +496,8 @@ def why_json(found: Why) -> WhyJson:
         "counters": _counters(found.counters),
         "seconds": found.seconds,
         "roof": {**asdict(found.roof), "share": found.roof.share} if found.roof else None,
-        "fixes": [asdict(one) for one in found.fixes],
-        "lines": [asdict(one) for one in found.lines],
+        "fixes": [asdict(item) for item in found.fixes],
+        "lines": [asdict(item) for item in found.lines],
         "code": _code(found.code) if found.code else None,
         "near": _near(found.near) if found.near else None,
         "notes": list(found.notes),
@@ -503,7 +505,7 @@ def why_json(found: Why) -> WhyJson:
 
 
 def _counters(counters: Iterable[WhyCounter]) -> list[dict[str, Any]]:
-    return [{**asdict(one), "text": one.text} for one in counters]
+    return [{**asdict(counter), "text": counter.text} for counter in counters]
 
 
 def _near(one: CountedNear) -> CountedNearJson:

@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 from prism_bench.analysis.bounds.why import Why
 from prism_bench.analysis.compare.comparison import RecordComparison
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.analysis.gate.checks import LAST_PART, WELL, GateCheck, command
+from prism_bench.analysis.gate.checks import WELL, GateCheck, command
 from prism_bench.analysis.peers import BEST, HeadlineRow, peers
 from prism_bench.analysis.trend.causes import Shift
 from prism_bench.measure.plausibility import Limits
@@ -50,8 +50,8 @@ def budgets_answer(found: Sequence[BudgetVerdict], labels: Mapping[str, str] | N
 
     `labels` are those of the cases, which the answer names by kernel and label.
     """
-    missed = sorted((one for one in found if one.verdict == "missed"), key=lambda one: -(one.use or 0))
-    counts = Counter(one.verdict for one in found)
+    missed = sorted((judged for judged in found if judged.verdict == "missed"), key=lambda judged: -(judged.use or 0))
+    counts = Counter(judged.verdict for judged in found)
     if not found:
         return ""
     if not missed:
@@ -95,20 +95,21 @@ def compare_answer(newest: tuple[str, RecordComparison | str] | None, cases: int
     """
     if newest is None:
         return "There is no earlier run of this machine to compare the newest one with."
-    name, found = newest
-    if isinstance(found, str):
-        return f"The newest run does not compare with {name}: {found}."
-    words = {"inconclusive": "undecided", "same": "the same"}
-    counts = {"slower": 0, **{word: count for word, count in found.counts().items() if count}}
+    name, comparison = newest
+    if isinstance(comparison, str):
+        return f"The newest run does not compare with {name}: {comparison}."
+    names = {"inconclusive": "undecided", "same": "the same"}
+    counts = {"slower": 0, **{word: count for word, count in comparison.counts().items() if count}}
     listed = ", ".join(
-        f"{count} {words.get(word, word)}" if count else f"none {word} than in that run"
+        f"{count} {names.get(word, word)}" if count else f"none {word} than in that run"
         for word, count in counts.items()
     )
-    new = cases - len(found.cases)
+    new = cases - len(comparison.cases)
     listed += f"; {count_text(new, 'case')} {'is' if new == 1 else 'are'} not in it" if new > 0 else ""
-    if found.control.spoils(found.software):
-        control = f"{len(found.control.changed)} of {count_text(found.control.cases, 'case')} of identical code differ"
-        return f"The comparison of the newest run with {name} cannot be trusted: {control}."
+    if comparison.control.spoils(comparison.software):
+        control = comparison.control
+        differ = f"{len(control.changed)} of {count_text(control.cases, 'case')} of identical code differ"
+        return f"The comparison of the newest run with {name} cannot be trusted: {differ}."
     return f"The newest run against {name}: {listed}."
 
 
@@ -116,8 +117,8 @@ def trend_answer(steps: Sequence[Shift], records: int, enough: int) -> str:
     """Return how many steps for the worse and for the better the history has."""
     if records < enough:
         return f"No step can be found in {count_text(records, 'record')}: it takes {enough}."
-    worse = [one for one in steps if one.first.worse]
-    lasting = sum(not all(step.recovered for step in one.steps) for one in worse)
+    worse = [shift for shift in steps if shift.first.worse]
+    lasting = sum(not all(step.recovered for step in shift.steps) for shift in worse)
     if not steps:
         return f"No step in {count_text(records, 'record')}."
     recovered = f" and {len(worse) - lasting} that recovered" if len(worse) > lasting else ""
@@ -126,7 +127,7 @@ def trend_answer(steps: Sequence[Shift], records: int, enough: int) -> str:
 
 def tuning_answer(choices: Sequence[Mapping[str, Any]], gain: float | None) -> str:
     """Return how many tuned cases leave their default launch, and what that brings."""
-    adopted = sum(one["adopted"] for one in choices)
+    adopted = sum(choice["adopted"] for choice in choices)
     if not choices:
         return ""
     faster = f", {times_text(gain)} faster{'' if adopted == 1 else ' in the geometric mean'}" if gain else ""
@@ -161,7 +162,10 @@ def kernel_answer(case: CaseResult, why: Why, stand_in: StandIn | None = None) -
         (
             name
             for name in {**MEASURED, **ELSEWHERE}
-            if name in ("cold_time", "wall_time") and (one := case.measurement(name)) and one.valid and one.samples
+            if name in ("cold_time", "wall_time")
+            and (measurement := case.measurement(name))
+            and measurement.valid
+            and measurement.samples
         ),
         None,
     )
@@ -182,7 +186,7 @@ def kernel_answer(case: CaseResult, why: Why, stand_in: StandIn | None = None) -
 
 def operation_answer(table: ImplementationTable | None, tables: Sequence[ImplementationTable]) -> str:
     """Return how far the slowest language is behind the fastest one; where none compares, which has a time."""
-    timed = list(dict.fromkeys(row["title"] for one in tables for row in one["rows"] if row["cold"]))
+    timed = list(dict.fromkeys(row["title"] for other in tables for row in other["rows"] if row["cold"]))
     if table is None:
         return f"Only {timed[0]} has a time on this machine: nothing is compared." if len(timed) == 1 else ""
     rows = [(row["behind"], row["title"]) for row in table["rows"] if row["behind"]]
@@ -264,12 +268,16 @@ def better(context: SiteContext) -> list[AttentionRow]:
 
     The largest change comes first. Where a comparison cannot be trusted, its verdicts are withheld.
     """
-    steps = [one for one in context.shifts if not one.first.worse and min(s.age for s in one.steps) <= _RECENT]
-    found = [_improved(context, "step", one.cases, one.first.key.metric, (one.ratio, one.message)) for one in steps]
+    steps = [
+        shift for shift in context.shifts if not shift.first.worse and min(step.age for step in shift.steps) <= _RECENT
+    ]
+    improved = [
+        _improved(context, "step", shift.cases, shift.first.key.metric, (shift.ratio, shift.message)) for shift in steps
+    ]
     checks = [check for part in context.gate.parts if part.name == LAST_PART for check in part.checks]
     spoiled = {check.against for check in checks if check.gravity == "untrusted" and not check.case}
     faster = [check for check in checks if check.answer == "faster" and check.against not in spoiled]
-    return found + [_row(context, check) for check in sorted(faster, key=lambda check: check.order)]
+    return improved + [_row(context, check) for check in sorted(faster, key=lambda check: check.order)]
 
 
 def _improved(
@@ -290,13 +298,19 @@ def _improved(
 
 def _line(context: SiteContext, cases: tuple[str, ...], metric: str | None) -> RecentLine | None:
     """Return the chart of the first case: the kernel's own metric, or its cold time where that has no series."""
-    own = [one for one in context.past.newest(cases[0]) if one.key.subject == "kernel"] if cases else []
+    courses = [course for course in context.past.newest(cases[0]) if course.key.subject == "kernel"] if cases else []
     for name in (metric, "cold_time"):
-        of = next((one for one in own if one.key.metric == name), None)
-        values = recent(of, _RUNS) if of else []
+        series = next((course for course in courses if course.key.metric == name), None)
+        values = recent(series, _RUNS) if series else []
         path = sparkline(values)
-        if of and path:
-            return {"path": path, "metric": of.key.metric, "runs": len(values), "low": min(values), "high": max(values)}
+        if series and path:
+            return {
+                "path": path,
+                "metric": series.key.metric,
+                "runs": len(values),
+                "low": min(values),
+                "high": max(values),
+            }
     return None
 
 
@@ -307,16 +321,16 @@ def _links(context: SiteContext, names: Iterable[str]) -> list[CaseLink]:
 def case_link(context: SiteContext, case: str | None) -> str | None:
     """Return the page that shows a case, from the first folder; None where there is none."""
     shown = context.cases.get(case) if case else None
-    found = shown.case if shown else context.record.case(case) if case else None
-    return f"{kernel_page(found.kernel)}.html" if found else None
+    case_result = shown.case if shown else context.record.case(case) if case else None
+    return f"{kernel_page(case_result.kernel)}.html" if case_result else None
 
 
 def anchors(rows: Iterable[Mapping[str, object]]) -> dict[str, int]:
     """Return the place of the first row of each kind, counted over all rows: what a pill of that kind links to."""
-    found: dict[str, int] = {}
+    places: dict[str, int] = {}
     for place, row in enumerate(rows):
-        found.setdefault(str(row["kind"]), place)
-    return found
+        places.setdefault(str(row["kind"]), place)
+    return places
 
 
 # Coverage of the newest run: what was measured, what was only verified, and what is missing with its reason.
@@ -331,27 +345,33 @@ def coverage(context: SiteContext) -> list[tuple[str, str]]:
 
 def _lines(context: SiteContext) -> Iterator[tuple[str, str]]:
     reading, record = context.reading, context.record
-    own = [case for case in reading.cases if case.ceiling is None]
-    timed = [case for case in own if any(one.samples and one.subject == "kernel" for one in case.measurements)]
+    kernels = [case for case in reading.cases if case.ceiling is None]
+    timed = [
+        case
+        for case in kernels
+        if any(measurement.samples and measurement.subject == "kernel" for measurement in case.measurements)
+    ]
     title = f"Timed on the {record.stand_in.name}" if record.stand_in else "Timed"
-    yield title, f"{len(timed)} of {count_text(len(own), 'case')}{_by_label(timed)}"
+    yield title, f"{len(timed)} of {count_text(len(kernels), 'case')}{_by_label(timed)}"
     if reading.edges:
         verified = sum(case.status == "ok" for case in reading.edges)
         yield "Edge cases", f"{verified} of {len(reading.edges)} verified"
     ceilings = [case.kernel for case in reading.cases if case.ceiling is not None and case.status == "ok"]
     yield "Ceilings", ", ".join(dict.fromkeys(ceilings)) or "none measured: times have no limit to be held against"
-    reasons = Counter(case.reason or "the record gives no reason" for case in own if case.status != "ok")
+    reasons = Counter(case.reason or "the record gives no reason" for case in kernels if case.status != "ok")
     if reasons:
         yield "Not timed", _reasons(reasons)
     empty = Counter(
-        (one.reason or "no reason").splitlines()[0]
-        for case in own
-        for one in case.measurements
-        if one.subject.startswith("peer:") and not one.samples
+        (measurement.reason or "no reason").splitlines()[0]
+        for case in kernels
+        for measurement in case.measurements
+        if measurement.subject.startswith("peer:") and not measurement.samples
     )
     if empty:
         yield "Peers without a time", _reasons(empty)
-    older = sum(one.origin != "newest" for one in context.cases.values() if one.case.ceiling is None)
+    older = sum(
+        measurement.origin != "newest" for measurement in context.cases.values() if measurement.case.ceiling is None
+    )
     if older:
         yield "Not in this run", f"{count_text(older, 'case')}, shown from older records"
     if not record.complete:
@@ -360,8 +380,8 @@ def _lines(context: SiteContext) -> Iterator[tuple[str, str]]:
 
 def _by_label(cases: list) -> str:
     counts = Counter(case.label for case in cases)
-    words = ", ".join(f"{counts[label]} at {label}" for label in sorted(counts))
-    return f": {words}" if words else ""
+    text = ", ".join(f"{counts[label]} at {label}" for label in sorted(counts))
+    return f": {text}" if text else ""
 
 
 def _reasons(reasons: Counter[str]) -> str:
