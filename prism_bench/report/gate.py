@@ -264,7 +264,7 @@ def _fail(reason: str, folder: Path, report: Report) -> None:
     _deliver([failure(host, reason)], failing(host, reason), folder / _FAILURES, report)
 
 
-def _deliver(found: Sequence[Alert], about: Occasion, path: Path, report: Report, *, send: bool = True) -> None:
+def _deliver(alerts: Sequence[Alert], about: Occasion, path: Path, report: Report, *, send: bool = True) -> None:
     delivery = offered("alerts")
     if delivery is None:
         if send:
@@ -273,7 +273,7 @@ def _deliver(found: Sequence[Alert], about: Occasion, path: Path, report: Report
     webhooks = delivery()
     if send and not webhooks.has_webhook:
         report("alerts: no webhook; set PRISM_BENCH_WEBHOOK or PRISM_BENCH_SLACK_WEBHOOK")
-    for outcome in webhooks.deliver(found, about, path, send=send):
+    for outcome in webhooks.deliver(alerts, about, path, send=send):
         report(str(outcome))
 
 
@@ -398,13 +398,13 @@ def _fitting(rows: Sequence[str], room: int) -> list[str]:
     return fitting
 
 
-def plain_text(words: str) -> str:
+def plain_text(text: str) -> str:
     """Return the words escaped for a table's cell: no markup, no second line, no mention of anybody."""
-    return _SPECIAL.sub(r"\\\1", " ".join(words.split())).replace("@", "@&#8203;")
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split())).replace("@", "@&#8203;")
 
 
-def _html(words: str) -> str:
-    escaped = words.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "&#124;")
+def _html(text: str) -> str:
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "&#124;")
     return " ".join(escaped.replace("`", "&#96;").split())
 
 

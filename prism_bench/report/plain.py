@@ -229,19 +229,19 @@ def code_difference_json(entries: Iterable[EntryDifference]) -> list[EntryDiffer
     return [_entry(entry) for entry in entries]
 
 
-def _entry(one: EntryDifference) -> EntryDifferenceJson:
-    sides = one.before, one.after
-    first = one.first
+def _entry(entry: EntryDifference) -> EntryDifferenceJson:
+    sides = entry.before, entry.after
+    first = entry.first
     return {
-        "entry": one.entry,
-        "state": "added" if one.before is None else "removed" if one.after is None else "changed",
+        "entry": entry.entry,
+        "state": "added" if entry.before is None else "removed" if entry.after is None else "changed",
         "registers": [side.resources.registers if side else None for side in sides],
         "spill_bytes": [side.spill_bytes if side else None for side in sides],
         "stack_bytes": [side.resources.stack_bytes if side else None for side in sides],
         "shared_bytes": [side.resources.shared_bytes if side else None for side in sides],
         "code_bytes": [side.code_bytes if side else None for side in sides],
         "instructions": [side.instructions if side else None for side in sides],
-        "kinds": {kind: list(counts) for kind, counts in one.kinds.items()},
+        "kinds": {kind: list(counts) for kind, counts in entry.kinds.items()},
         "first_difference": first and {"block": first.number, "before": [*first.before], "after": [*first.after]},
     }
 
@@ -249,11 +249,11 @@ def _entry(one: EntryDifference) -> EntryDifferenceJson:
 _FACTS = ("registers", "spill_bytes", "stack_bytes", "shared_bytes", "code_bytes", "instructions")
 
 
-def changes_of(one: EntryDifferenceJson) -> list[str]:
+def changes_of(entry: EntryDifferenceJson) -> list[str]:
     """Return in words every number of the entry that changed: `registers 32 -> 40`, `fp32 12 -> 14 (+2)`."""
-    facts: list[tuple[str, Sequence[int | None]]] = [(name.replace("_", " "), one[name]) for name in _FACTS]
+    facts: list[tuple[str, Sequence[int | None]]] = [(name.replace("_", " "), entry[name]) for name in _FACTS]
     changes = [_change(name, *pair) for name, pair in facts if pair[0] != pair[1]]
-    return changes + [_change(kind, *pair) for kind, pair in one["kinds"].items() if pair[0] != pair[1]]
+    return changes + [_change(kind, *pair) for kind, pair in entry["kinds"].items() if pair[0] != pair[1]]
 
 
 def _change(name: str, before: int | None, after: int | None) -> str:
@@ -291,10 +291,10 @@ class SelectionJson(TypedDict):
 ADDED: SelectedCaseJson = {"role": "control", "changed": [], "code_difference": [], "code_note": None}
 
 
-def selected_json(one: SelectedCase) -> SelectedCaseJson:
+def selected_json(case: SelectedCase) -> SelectedCaseJson:
     """Return one case as plain JSON values."""
-    code = code_difference_json(one.differences)
-    return {"role": one.role, "changed": list(one.reasons), "code_difference": code, "code_note": one.note}
+    code = code_difference_json(case.differences)
+    return {"role": case.role, "changed": list(case.reasons), "code_difference": code, "code_note": case.note}
 
 
 def selection_json(selection: Selection) -> SelectionJson:
@@ -318,14 +318,14 @@ _RESOURCES = ("language", "compiler", "registers", "spill_bytes", "shared_bytes"
 
 
 def comparison_json(
-    comparison: RecordComparison, given: tuple[str | None, Sequence[str], str | None] | None = None
+    comparison: RecordComparison, options: tuple[str | None, Sequence[str], str | None] | None = None
 ) -> dict[str, Any]:
     """Return the comparison as plain JSON values; unknown ones are null.
 
     `given` are the catalogue, the labels and the metric that the command line named, by which it is repeated.
     """
     control, selection = comparison.control, comparison.selection
-    roles = {one.case: selected_json(one) for one in selection.cases} if selection else {}
+    roles = {case.case: selected_json(case) for case in selection.cases} if selection else {}
     return {
         "a": comparison.names[0],
         "b": comparison.names[1],
@@ -340,7 +340,7 @@ def comparison_json(
         ],
         "control": _control(control),
         "notes": list(comparison.notes),
-        **({"options": {"catalogue": given[0], "labels": list(given[1]), "metric": given[2]}} if given else {}),
+        **({"options": {"catalogue": options[0], "labels": list(options[1]), "metric": options[2]}} if options else {}),
         "findings": [vars(finding) for finding in comparison_findings(comparison)],
         **({"selection": selection_json(selection)} if selection else {}),
     }
@@ -362,20 +362,20 @@ def _control(control: Control) -> dict[str, Any]:
     }
 
 
-def _compared_case(one: ComparedCase) -> dict[str, Any]:
+def _compared_case(case: ComparedCase) -> dict[str, Any]:
     plain: dict[str, Any] = {
-        "case": one.case,
-        "metric": one.metric,
-        "verdict": one.verdict,
-        "reason": one.reason,
-        "identical": one.identical,
-        "seconds": list(one.seconds),
-        "build_change": one.build_change.words if one.build_change else None,
-        **{name: [code.get(name) for code in one.codes] for name in _RESOURCES},
+        "case": case.case,
+        "metric": case.metric,
+        "verdict": case.verdict,
+        "reason": case.reason,
+        "identical": case.identical,
+        "seconds": list(case.seconds),
+        "build_change": case.build_change.words if case.build_change else None,
+        **{name: [code.get(name) for code in case.codes] for name in _RESOURCES},
     }
-    if one.judgement is None:
+    if case.judgement is None:
         return plain
-    judgement = one.judgement
+    judgement = case.judgement
     return {
         **plain,
         **_estimate(judgement.estimate),
@@ -388,9 +388,9 @@ def _compared_case(one: ComparedCase) -> dict[str, Any]:
     }
 
 
-def _estimate(found: Estimate) -> dict[str, Any]:
-    low, high = found.interval()
-    return {"ratio": found.ratio, "low": low, "high": _finite(high)}
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    low, high = estimate.interval()
+    return {"ratio": estimate.ratio, "low": low, "high": _finite(high)}
 
 
 def _finite(value: float) -> float | None:
@@ -485,22 +485,22 @@ class WhyJson(TypedDict):
     notes: list[str]
 
 
-def why_json(found: Why) -> WhyJson:
+def why_json(account: Why) -> WhyJson:
     """Return the account as plain JSON values."""
     return {
-        "case": found.case,
-        "bottleneck": found.bottleneck,
-        "verdict": found.verdict,
-        "basis": found.basis,
-        "counted_in": found.counted_in,
-        "counters": _counters(found.counters),
-        "seconds": found.seconds,
-        "roof": {**asdict(found.roof), "share": found.roof.share} if found.roof else None,
-        "fixes": [asdict(item) for item in found.fixes],
-        "lines": [asdict(item) for item in found.lines],
-        "code": _code(found.code) if found.code else None,
-        "near": _near(found.near) if found.near else None,
-        "notes": list(found.notes),
+        "case": account.case,
+        "bottleneck": account.bottleneck,
+        "verdict": account.verdict,
+        "basis": account.basis,
+        "counted_in": account.counted_in,
+        "counters": _counters(account.counters),
+        "seconds": account.seconds,
+        "roof": {**asdict(account.roof), "share": account.roof.share} if account.roof else None,
+        "fixes": [asdict(item) for item in account.fixes],
+        "lines": [asdict(item) for item in account.lines],
+        "code": _code(account.code) if account.code else None,
+        "near": _near(account.near) if account.near else None,
+        "notes": list(account.notes),
     }
 
 
@@ -508,25 +508,25 @@ def _counters(counters: Iterable[WhyCounter]) -> list[dict[str, Any]]:
     return [{**asdict(counter), "text": counter.text} for counter in counters]
 
 
-def _near(one: CountedNear) -> CountedNearJson:
+def _near(near: CountedNear) -> CountedNearJson:
     return {
-        "case": one.case,
-        "label": one.label,
-        "verdict": one.verdict,
-        "counters": _counters(one.counters),
-        "lines": [asdict(line) for line in one.lines],
+        "case": near.case,
+        "label": near.label,
+        "verdict": near.verdict,
+        "counters": _counters(near.counters),
+        "lines": [asdict(line) for line in near.lines],
     }
 
 
-def _code(one: CodeAgainst) -> CodeAgainstJson:
-    facts = {name: list(pair) for name, pair in one.facts.items()}
+def _code(code: CodeAgainst) -> CodeAgainstJson:
+    facts = {name: list(pair) for name, pair in code.facts.items()}
     return {
-        "before": one.before,
-        "state": one.state,
+        "before": code.before,
+        "state": code.state,
         "facts": facts,
-        "relaunched": one.relaunched,
-        "entries": code_difference_json(one.entries),
-        "note": one.note,
+        "relaunched": code.relaunched,
+        "entries": code_difference_json(code.entries),
+        "note": code.note,
     }
 
 

@@ -45,14 +45,16 @@ def catalogue_answer(rows: Sequence[Mapping[str, Any]], stand_in: StandIn | None
     return f"{', '.join(pieces)}."
 
 
-def budgets_answer(found: Sequence[BudgetVerdict], labels: Mapping[str, str] | None = None) -> str:
+def budgets_answer(verdicts: Sequence[BudgetVerdict], labels: Mapping[str, str] | None = None) -> str:
     """Return how many budgets are missed and which of them by the most; where none is, how many are met.
 
     `labels` are those of the cases, which the answer names by kernel and label.
     """
-    missed = sorted((judged for judged in found if judged.verdict == "missed"), key=lambda judged: -(judged.use or 0))
-    counts = Counter(judged.verdict for judged in found)
-    if not found:
+    missed = sorted(
+        (judged for judged in verdicts if judged.verdict == "missed"), key=lambda judged: -(judged.use or 0)
+    )
+    counts = Counter(judged.verdict for judged in verdicts)
+    if not verdicts:
         return ""
     if not missed:
         left = ", ".join(f"{count} {word}" for word, count in counts.items())
@@ -61,7 +63,7 @@ def budgets_answer(found: Sequence[BudgetVerdict], labels: Mapping[str, str] | N
     measured = f", {against_text(missed[0].ratio)} the promised value" if missed[0].ratio else ""
     named = " ".join(filter(None, [missed[0].case.partition("[")[0], (labels or {}).get(missed[0].case)]))
     worst = f"the furthest by {named}{measured}"
-    return f"{len(missed)} of {count_text(len(found), 'budget')} {verb} missed, {worst}."
+    return f"{len(missed)} of {count_text(len(verdicts), 'budget')} {verb} missed, {worst}."
 
 
 def roofline_answer(shares: Sequence[float]) -> str:

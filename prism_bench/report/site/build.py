@@ -29,7 +29,7 @@ from prism_bench.report.site.page import KERNELS, MENU, OPERATIONS, Later, Page,
 from prism_bench.report.templating import environment
 from prism_bench.spec.metric import timed_on
 
-# The documentation next to a site: whether it is there, and its page on how each page's content was measured.
+# The documentation next to a site: its page on how each page's content was measured.
 
 FOLDER = "docs"  # in the site's folder; scripts/docs builds it there
 _METHOD = "method.html"  # what a site without documentation links to
@@ -43,21 +43,6 @@ GUIDES = {
     KERNELS: "guides/measuring.html#how-it-is-taken", OPERATIONS: "guides/languages.html",
     **{page.name: page.guide for extension in installed() for page in extension.pages},
 }  # fmt: skip
-
-
-def _has_documentation(site: Path) -> bool:
-    """Return whether the documentation was built into the site's folder."""
-    return (site / FOLDER / "index.html").is_file()
-
-
-def _guide_link(page: Page, documentation: str | None) -> str:
-    """Return the way from a page to how its content was measured.
-
-    `documentation` leads from the folder of the machine's pages to that of the documentation; None where there is none.
-    """
-    if documentation is None:
-        return page.root + _METHOD
-    return f"{page.root}{documentation}{GUIDES[page.name.split('/')[0]]}"
 
 
 # What the search of a site finds: its own pages, as a script file that a page loads when somebody searches.
@@ -101,11 +86,13 @@ def write_site(folder: Path, files: Iterable[tuple[str, bytes | None]]) -> Writt
     the old site whole.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    _clear(folder)
+    for left in folder.glob(f"{_STAGE}*"):  # by an interrupted report
+        if time.time() - left.stat().st_mtime > _ABANDONED:
+            shutil.rmtree(left, ignore_errors=True)
     stage = Path(tempfile.mkdtemp(dir=folder, prefix=_STAGE))
     try:
         names, changed = _staged(folder, stage, files)
-        removed = sorted(set(_own(folder)) - names)
+        removed = sorted(set(_listed(folder)) - names)
         if changed or removed:
             _stage(stage / _LIST, json_text(sorted(names), indent=0).encode())
             with _uninterrupted():
@@ -113,13 +100,6 @@ def write_site(folder: Path, files: Iterable[tuple[str, bytes | None]]) -> Writt
     finally:
         shutil.rmtree(stage, ignore_errors=True)
     return Written(len(names), tuple(changed), tuple(removed))
-
-
-def _clear(folder: Path) -> None:
-    """Remove temporary files left by an interrupted report."""
-    for stage in folder.glob(f"{_STAGE}*"):
-        if time.time() - stage.stat().st_mtime > _ABANDONED:
-            shutil.rmtree(stage, ignore_errors=True)
 
 
 def _staged(folder: Path, stage: Path, files: Iterable[tuple[str, bytes | None]]) -> tuple[set[str], list[str]]:
@@ -151,25 +131,19 @@ def _turn(name: str) -> tuple[bool, bool, str]:
 
 
 def _move(folder: Path, stage: Path, changed: Iterable[str], removed: Sequence[str]) -> None:
+    """Move what changed into place, remove files and then the folders that are empty without them."""
     for name in changed:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         os.replace(stage / name, folder / name)
     for name in removed:
         (folder / name).unlink(missing_ok=True)
-    for parent in sorted({parent for name in removed for parent in _parents(name)}, key=len, reverse=True):
-        _remove_empty(folder / parent)
+    parents = {parent.as_posix() for name in removed for parent in Path(name).parents if parent != Path()}
+    for parent in sorted(parents, key=len, reverse=True):
+        if (folder / parent).is_dir() and not any((folder / parent).iterdir()):
+            (folder / parent).rmdir()
 
 
-def _parents(name: str) -> Iterator[str]:
-    return (parent.as_posix() for parent in Path(name).parents if parent != Path())
-
-
-def _remove_empty(folder: Path) -> None:
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
-
-
-def _own(folder: Path) -> list[str]:
+def _listed(folder: Path) -> list[str]:
     """Return the files that the last writing left; none where there is no list, or none that can be read."""
     try:
         listed = json.loads((folder / _LIST).read_text("utf-8"))
@@ -186,15 +160,17 @@ def _uninterrupted() -> Iterator[None]:
         yield  # signals are the main thread's: none reaches this one
         return
     waiting: list[int] = []
-    ends = (signal.SIGINT, signal.SIGTERM)
-    before = {one: signal.signal(one, lambda number, _: waiting.append(number)) for one in ends}
+    handlers = {
+        number: signal.signal(number, lambda received, _: waiting.append(received))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         yield
     finally:
-        for one, handler in before.items():
-            signal.signal(one, handler or signal.SIG_DFL)
-        for one in waiting:
-            signal.raise_signal(one)
+        for number, handler in handlers.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+        for number in waiting:
+            signal.raise_signal(number)
 
 
 # From records to a site: one set of pages for each machine, that of the newest run in the first folder.
@@ -235,31 +211,26 @@ def build_site(
     cannot be written; then, as after an interruption, the site that was there is as it was.
     """
     places = Places(runs)
-    given = store.read(record) if record else None
+    chosen = store.read(record) if record else None
     tell("reading records")
     history = store.read_history(
         runs,
         lambda done, total: tell(f"reading records: {done} of {total} new"),
-        [given] if given else [],
-        shown=partial(keep_side, _own_folders(folder)),
+        [chosen] if chosen else [],
+        shown=partial(keep_side, [folder, *folder.glob("machines/*")]),
     )
-    nights = newest_of_each(history, places, given, record)
+    newest = newest_of_each(history, places, chosen, record)
     try:
         with no_collection():
-            written = write_site(folder, _files(folder, nights, history, places, catalogue, tell=tell))
+            written = write_site(folder, _files(folder, newest, history, places, catalogue, tell=tell))
     except OSError as error:
         raise ResultsError(f"cannot write {error.filename or folder}: {error.strerror}") from error
-    return Built(folder / "index.html", nights[0].path, written)
-
-
-def _own_folders(folder: Path) -> list[Path]:
-    """Return the folders that may hold pages of a machine."""
-    return [folder, *folder.glob("machines/*")]
+    return Built(folder / "index.html", newest[0].path, written)
 
 
 def _files(
     folder: Path,
-    nights: list[NewestRecord],
+    newest: list[NewestRecord],
     history: History,
     places: Places,
     catalogue: Catalogue | None,
@@ -267,26 +238,23 @@ def _files(
     tell: Callable[[str], None],
 ) -> Iterator[tuple[str, bytes | None]]:
     """Yield the name and the content of every file of the site, None for one that is there as it should be."""
-    machines = dict(zip(_folders(nights), nights, strict=True))
+    names = ("-".join(filter(None, run.record.owner)) for run in newest[1:])
+    folders = ["", *(f"machines/{file_name(name)}/" for name in names)]  # the first machine's is the site's own
+    machines = dict(zip(folders, newest, strict=True))
     lists = record_lists(machines, history, places)
-    found = contexts(nights, history, places, catalogue)
-    for listed, one, context in zip(lists, nights, found, strict=True):
-        tell(f"pages of {one.machine}, {backend_name(one.record)}")
-        others = [_other_machine(other, there, listed.place) for there, other in machines.items() if other is not one]
-        for name, content in _machine_files(context, listed, lists, others, documented=_has_documentation(folder)):
+    documented = (folder / FOLDER / "index.html").is_file()
+    for listed, run, context in zip(lists, newest, contexts(newest, history, places, catalogue), strict=True):
+        machine = f"{run.machine}, {backend_name(run.record)}"
+        tell(f"pages of {machine}")
+        others = [_other_machine(other, there, listed.place) for there, other in machines.items() if other is not run]
+        for name, content in _machine_files(context, listed, lists, others, documented=documented):
             yield listed.place + name, content
-        tell(f"what any two records of {one.machine}, {backend_name(one.record)} are compared by")
+        tell(f"what any two records of {machine} are compared by")
         for name, content in side_files(folder / listed.place, listed.sides):
             yield listed.place + name, content
     yield "assets/style.css", files("prism_bench.report").joinpath("templates", "style.css").read_bytes()
     for asset in _ASSETS:
         yield f"assets/{asset}", files("prism_bench.report.site").joinpath("assets", asset).read_bytes()
-
-
-def _folders(nights: Sequence[NewestRecord]) -> list[str]:
-    """Return the folder of each machine's pages: the first one's is the site's own."""
-    names = ("-".join(filter(None, one.record.owner)) for one in nights[1:])
-    return ["", *(f"machines/{file_name(name)}/" for name in names)]
 
 
 def _other_machine(other: NewestRecord, there: str, here: str) -> dict[str, Any]:
@@ -301,7 +269,7 @@ def _other_machine(other: NewestRecord, there: str, here: str) -> dict[str, Any]
 
 def _machine_files(
     context: SiteContext,
-    own: RecordList,
+    records: RecordList,
     lists: Sequence[RecordList],
     others: Sequence[Mapping[str, Any]],
     *,
@@ -309,16 +277,17 @@ def _machine_files(
 ) -> Iterator[tuple[str, bytes]]:
     """Yield the files of one machine's pages by their names in its folder.
 
-    `own` holds its records, `lists` those of all machines; `documented` sites have the documentation in their folder.
+    `records` are its own, `lists` those of all machines; `documented` sites have the documentation in their folder.
     """
-    up, kernels = "../" * own.place.count("/"), dict(context.kernels())
-    yield from ((one.name, one.content) for one in own.data)
+    up = "../" * records.place.count("/")
+    kernels = {kernel: [view.case.name for view in views] for kernel, views in context.kernels()}
+    yield from ((data.name, data.content) for data in records.data)
     loads: dict[str, list[list[Any]]] = {kernel: [] for kernel in kernels}
-    for kernel, one in series_data(context, {name: [one.case.name for one in own] for name, own in kernels.items()}):
-        loads[kernel].append([one.first, one.name])
-        yield one.name, one.content
-    loads[""] = [[one.first, one.name] for one in own.nights]
-    offered = [one.plain(up) for one in sorted(lists, key=lambda one: one is not own)]
+    for kernel, data in series_data(context, kernels):
+        loads[kernel].append([data.first, data.name])
+        yield data.name, data.content
+    loads[""] = [[data.first, data.name] for data in records.runs]
+    offered = [listed.plain(up) for listed in sorted(lists, key=lambda listed: listed is not records)]
     made = list(pages.all_pages(context, loads, others, offered))
     for page in made:
         yield from _rendered(page, context, up, f"{up}{FOLDER}/" if documented else None)
@@ -327,14 +296,18 @@ def _machine_files(
 
 
 def _rendered(page: Page, context: SiteContext, up: str, documentation: str | None) -> Iterator[tuple[str, bytes]]:
-    """Yield the page, and before it the script with what it does not show at first."""
+    """Yield the page, and before it the script with what it does not show at first.
+
+    `documentation` leads from the folder of the machine's pages to that of the documentation; None where there is none.
+    """
     template, later = environment().get_template(f"site/{page.template or page.name}.html"), Later()
+    guide = _METHOD if documentation is None else f"{documentation}{GUIDES[page.name.split('/')[0]]}"
     text = later.shortened(
         template.render(
             page=page,
             menu=MENU,
             documentation=documentation,
-            guide=_guide_link(page, documentation),
+            guide=page.root + guide,
             root=page.root,
             assets=f"{page.root}{up}assets/",
             context=context,

@@ -171,15 +171,15 @@ def _case(case: CaseResult) -> list[Any]:
     reason = comparison.missing(case, metric or _METRIC, SIDE)
     if reason:
         return [metric, reason]
-    found = case.measurement(metric) if metric else None
-    assert metric and found, "a case that lacks nothing was measured"
-    if min(min(process) for process in found.processes if process) <= 0:
+    measurement = case.measurement(metric) if metric else None
+    assert metric and measurement, "a case that lacks nothing was measured"
+    if min(min(process) for process in measurement.processes if process) <= 0:
         return [metric, f"{SIDE} has a time that is not above zero"]
-    times, clocked = estimate.medians(found.processes), cycles(found)
+    times, clocked = estimate.medians(measurement.processes), cycles(measurement)
     return [
         metric,
-        found.median,
-        found.spread,
+        measurement.median,
+        measurement.spread,
         *_plain(times),
         _plain(clocked) if clocked else None,
         times.resolution,
@@ -188,8 +188,8 @@ def _case(case: CaseResult) -> list[Any]:
     ]
 
 
-def _plain(one: Medians) -> list[list[float]]:
-    return [[round(log, _DIGITS) for log in one.logs], [float(f"{variance:.5g}") for variance in one.variances]]
+def _plain(medians: Medians) -> list[list[float]]:
+    return [[round(log, _DIGITS) for log in medians.logs], [float(f"{variance:.5g}") for variance in medians.variances]]
 
 
 def _code(case: CaseResult) -> list[str | None] | None:
@@ -222,15 +222,15 @@ def _maker() -> str:
 
 def sources_of(module: str) -> set[Path]:
     """Return the file of `module`, and those of `analysis` that it imports, directly or through one another."""
-    found: dict[str, Path] = {}
+    sources: dict[str, Path] = {}
     waiting = [module]
     while waiting:
         name = waiting.pop()
         path = _source(name)
-        if path is not None and name not in found:
-            found[name] = path
+        if path is not None and name not in sources:
+            sources[name] = path
             waiting += [imported for imported in _imported(path) if imported.startswith(_ANALYSIS)]
-    return set(found.values())
+    return set(sources.values())
 
 
 def _source(name: str) -> Path | None:
@@ -270,10 +270,10 @@ class Data:
     first: int
 
 
-def _nights_data(own: Sequence[Facts], sides: Sequence[str | None]) -> list[Data]:
+def _runs_data(runs: Sequence[Facts], sides: Sequence[str | None]) -> list[Data]:
     """Return when each run was, its commit, and its record's side: `[[created, commit, side], ...]`, chunk by chunk."""
-    runs = [[facts.created, (facts.commit or "")[:8], side] for facts, side in zip(own, sides, strict=True)]
-    return [_data("nights", first, runs[first : first + CHUNK]) for first in range(0, len(runs), CHUNK)]
+    rows = [[facts.created, (facts.commit or "")[:8], side] for facts, side in zip(runs, sides, strict=True)]
+    return [_data("nights", first, rows[first : first + CHUNK]) for first in range(0, len(rows), CHUNK)]
 
 
 def noise_data(noise: Noise) -> Data:
@@ -295,21 +295,21 @@ def series_data(context: SiteContext, kernels: Mapping[str, Sequence[str]]) -> I
     places = numpy.array([*context.run_numbers])
     for number, window in enumerate(context.past.windows()):
         begin = number * windows.LENGTH
-        nights = range(begin, min(begin + windows.LENGTH, len(context.own)))
+        runs = range(begin, min(begin + windows.LENGTH, len(context.own)))
         columns: dict[str, dict[str, numpy.ndarray]] = {}
-        for one in window:
-            name = f"{one.key.metric} {one.key.subject}"
-            columns.setdefault(one.key.case, {})[name] = _by_night(one, places[nights.start : nights.stop])
+        for course in window:
+            name = f"{course.key.metric} {course.key.subject}"
+            columns.setdefault(course.key.case, {})[name] = _by_run(course, places[runs.start : runs.stop])
         for kernel, cases in kernels.items():
-            own = {case: columns[case] for case in cases if case in columns}
-            for first in nights[::CHUNK]:
-                cut = {case: _cut(known, slice(first - begin, first - begin + CHUNK)) for case, known in own.items()}
-                cut = {case: known for case, known in cut.items() if known}
+            of_kernel = {case: columns[case] for case in cases if case in columns}
+            for first in runs[::CHUNK]:
+                chunk = slice(first - begin, first - begin + CHUNK)
+                cut = {case: part for case, known in of_kernel.items() if (part := _cut(known, chunk))}
                 if cut:
                     yield kernel, _data(file_name(kernel), first, cut)
 
 
-def _by_night(series: Course, places: numpy.ndarray) -> numpy.ndarray:
+def _by_run(series: Course, places: numpy.ndarray) -> numpy.ndarray:
     """Return the values of the runs at these places of the history, NaN where one has none that can be trusted."""
     values = numpy.full(len(places), numpy.nan)
     values[numpy.searchsorted(places, series.records)] = _short(series.values)
@@ -341,7 +341,7 @@ def _data(name: str, first: int, plain: object) -> Data:
 class RecordList:
     """The records of one machine, backend and environment, whose pages are at `place`, oldest first.
 
-    There are `count` of them. `nights` are the files that list them, `noise` the one with its noise floor; `sides`
+    There are `count` of them. `runs` are the files that list them, `noise` the one with its noise floor; `sides`
     names each record's side and the file that it is made of.
     """
 
@@ -349,14 +349,14 @@ class RecordList:
     backend: str
     place: str
     count: int
-    nights: Sequence[Data]
+    runs: Sequence[Data]
     noise: Data | None
     sides: Sequence[tuple[str, Path]]
 
     @property
     def data(self) -> Iterator[Data]:
         """Yield the files of the list, without the sides."""
-        yield from self.nights
+        yield from self.runs
         yield from filter(None, [self.noise])
 
     def plain(self, up: str) -> dict[str, object]:
@@ -366,37 +366,37 @@ class RecordList:
             "backend": self.backend,
             "place": up + self.place,
             "records": self.count,
-            "nights": [[one.first, one.name] for one in self.nights],
+            "nights": [[data.first, data.name] for data in self.runs],
             "noise": self.noise.name if self.noise else None,
         }
 
 
-def record_lists(nights: Mapping[str, NewestRecord], history: History, places: Places) -> list[RecordList]:
+def record_lists(newest: Mapping[str, NewestRecord], history: History, places: Places) -> list[RecordList]:
     """Return the list for each newest run, by the place of its pages."""
-    return [_record_list(place, one, history, places) for place, one in nights.items()]
+    return [_record_list(place, run, history, places) for place, run in newest.items()]
 
 
-def _record_list(place: str, one: NewestRecord, history: History, places: Places) -> RecordList:
-    own = history.of(one.record.owner).records
-    paths = [_path(facts, one, places) for facts in own]
+def _record_list(place: str, newest: NewestRecord, history: History, places: Places) -> RecordList:
+    records = history.of(newest.record.owner).records
+    paths = [_path(facts, newest, places) for facts in records]
     names = [_side_name(path) for path in paths]
     sides = {name: path for name, path in zip(names, paths, strict=True) if name}
-    noise = stored_noise(one.machine, places.noise)
+    noise = stored_noise(newest.machine, places.noise)
     return RecordList(
-        one.machine,
-        backend_name(one.record),
+        newest.machine,
+        backend_name(newest.record),
         place,
-        len(own),
-        _nights_data(own, names),
+        len(records),
+        _runs_data(records, names),
         noise_data(noise) if noise else None,
         list(sides.items()),
     )
 
 
-def _path(facts: Facts, one: NewestRecord, places: Places) -> Path:
+def _path(facts: Facts, newest: NewestRecord, places: Places) -> Path:
     """Return the record's path; one that was named on the command line may be anywhere."""
-    newest = (utc(one.record.created), one.record.commit) == (facts.created, facts.commit)
-    return one.path if newest else places.runs / facts.file
+    is_newest = (utc(newest.record.created), newest.record.commit) == (facts.created, facts.commit)
+    return newest.path if is_newest else places.runs / facts.file
 
 
 # What each kernel's entries take on each architecture, from the stored table of compiled resources.
@@ -425,13 +425,13 @@ def resources(places: Places) -> dict[str, KernelResources]:
 
     Empty where there is no table; a ResultsError where it cannot be read.
     """
-    found: dict[str, dict[str, dict[str, Taken]]] = {}
+    kernels: dict[str, dict[str, dict[str, Taken]]] = {}
     for row in read_table(places.resources):
         taken = Taken(*(getattr(row, name) for name in Taken._fields))
-        found.setdefault(row.kernel, {}).setdefault(row.entry, {})[row.architecture] = taken
+        kernels.setdefault(row.kernel, {}).setdefault(row.entry, {})[row.architecture] = taken
     return {
         kernel: {"architectures": _architectures(entries), "facts": Taken._fields, "entries": entries}
-        for kernel, entries in found.items()
+        for kernel, entries in kernels.items()
     }
 
 

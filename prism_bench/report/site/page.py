@@ -79,9 +79,9 @@ def _concise(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, Mapping):
-        return {name: _concise(one) for name, one in value.items() if not _missing(one)}
+        return {name: _concise(item) for name, item in value.items() if not _missing(item)}
     if isinstance(value, list | tuple):
-        return [_concise(one) for one in value]
+        return [_concise(item) for item in value]
     return value
 
 
@@ -155,14 +155,14 @@ class Later:
         return _TABLE.sub(self._shorter, page)
 
     def _shorter(self, table: re.Match[str]) -> str:
-        found = _BODY.fullmatch(table.group())
-        if not found:
+        parts = _BODY.fullmatch(table.group())
+        if not parts:
             return table.group()
-        opening, head, body, end = found.groups()
+        opening, head, body, end = parts.groups()
         first, *rows = re.split(r"(?=<tr\b)", re.sub(r">\s*\n\s*<", "><", body.strip()))
         rows = [first, *rows] if first else rows
         if len(rows) <= MOST:
-            return found.group()
+            return parts.group()
         kept, shown = self._kept("".join(rows[SHOWN:])), "".join(rows[:SHOWN])
         opening += f' data-rest="{kept}" data-total="{len(rows)}"'
         return f"{opening}{head}{shown}{end}"
@@ -184,17 +184,20 @@ class Later:
 def encoded(contents: Sequence[str]) -> tuple[list[list[str]], list[str], list[list[Encoded]]]:
     """Return the skeletons, the texts that fill several holes, and of each content its pieces."""
     cut = [[_cut(piece) for piece in _PIECE.split(content) if piece] for content in contents]
-    found: dict[tuple[str, ...], list[list[str]]] = {}
+    fillings_by_skeleton: dict[tuple[str, ...], list[list[str]]] = {}
     for skeleton, values in chain.from_iterable(cut):
-        found.setdefault(skeleton, []).append(values)
-    holes = {skeleton: _varying(fillings) for skeleton, fillings in found.items()}
-    numbers = {skeleton: number for number, skeleton in enumerate(found)}
-    skeletons = [_closed(skeleton, fillings[0], holes[skeleton]) for skeleton, fillings in found.items()]
-    pieces = [[(skeleton, [values[hole] for hole in holes[skeleton]]) for skeleton, values in one] for one in cut]
-    texts = _shared(value for one in pieces for _, values in one for value in values)
+        fillings_by_skeleton.setdefault(skeleton, []).append(values)
+    holes = {skeleton: _varying(fillings) for skeleton, fillings in fillings_by_skeleton.items()}
+    numbers = {skeleton: number for number, skeleton in enumerate(fillings_by_skeleton)}
+    skeletons = [_closed(skeleton, fillings[0], holes[skeleton]) for skeleton, fillings in fillings_by_skeleton.items()]
+    pieces = [
+        [(skeleton, [values[hole] for hole in holes[skeleton]]) for skeleton, values in content] for content in cut
+    ]
+    texts = _shared(value for content in pieces for _, values in content for value in values)
     places = {text: number for number, text in enumerate(texts)}
     filled = [
-        [[numbers[key], *(places.get(value, value) for value in values)] for key, values in one] for one in pieces
+        [[numbers[key], *(places.get(value, value) for value in values)] for key, values in content]
+        for content in pieces
     ]
     return skeletons, texts, filled
 

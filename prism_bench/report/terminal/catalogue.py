@@ -70,15 +70,15 @@ def kernels_table(cases: Sequence[Case]) -> Group:
         folded = name in ("variants", "peers")
         table.add_column(name, justify="right" if name == "bytes" else "left", no_wrap=not folded)
     family = None
-    for (group, kernel), own in sorted(by_kernel.items()):
+    for (group, kernel), cases_of_kernel in sorted(by_kernel.items()):
         if group != family:
             table.add_section()
             table.add_row(Text(group, "bold"))
             family = group
-        variants = dict.fromkeys(case.variant for case in own if case.variant)
-        labels = sorted({case.label for case in own})
-        peers = dict.fromkeys(peer for case in own for peer in case.spec.peers)
-        most = bytes_text(max(case.sizes.bytes_moved for case in own))
+        variants = dict.fromkeys(case.variant for case in cases_of_kernel if case.variant)
+        labels = sorted({case.label for case in cases_of_kernel})
+        peers = dict.fromkeys(peer for case in cases_of_kernel for peer in case.spec.peers)
+        most = bytes_text(max(case.sizes.bytes_moved for case in cases_of_kernel))
         table.add_row(f"  {kernel}", " ".join(variants), " ".join(labels), most, " ".join(peers))
     return Group(table, Text(_totals(list(by_kernel.values()))))
 
@@ -161,7 +161,7 @@ def compile_json(
 ) -> dict[str, list[dict[str, object]]]:
     """Return what `prism-bench compile --json` prints."""
     parts = {"entries": rows, "complaints": complaints, "left_out": left_out}
-    return {name: [asdict(one) for one in part] for name, part in parts.items()}
+    return {name: [asdict(row) for row in part] for name, part in parts.items()}
 
 
 def compile_table(rows: Sequence[CompileRow], architectures: Sequence[str]) -> Table:
@@ -176,9 +176,14 @@ def compile_table(rows: Sequence[CompileRow], architectures: Sequence[str]) -> T
     by_entry: dict[tuple[str, str], dict[str, CompileRow]] = {}
     for row in rows:
         by_entry.setdefault((row.kernel, row.entry), {})[row.architecture] = row
-    for (kernel, entry), found in sorted(by_entry.items()):
-        shared = max(row.shared_bytes for row in found.values())
-        table.add_row(kernel, Text(entry), *(_registers(found.get(one)) for one in architectures), f"{shared} B")
+    for (kernel, entry), by_architecture in sorted(by_entry.items()):
+        shared = max(row.shared_bytes for row in by_architecture.values())
+        table.add_row(
+            kernel,
+            Text(entry),
+            *(_registers(by_architecture.get(architecture)) for architecture in architectures),
+            f"{shared} B",
+        )
     return table
 
 
@@ -233,17 +238,17 @@ def _failures(backend: str, record: RunRecord, verbose: bool) -> list[Text]:
         if case.status not in ("ok", "skipped")
     ]
     each = [Alike(status, text, [case]) for status, case, text in failed]
-    for one in each if verbose else alike(failed, NOT_TIMED):
-        lines += _complaint(one, verbose)
-    return lines + [Text.assemble(("skipped", "yellow"), f" {words}") for words in skipped_reasons(record.cases)]
+    for group in each if verbose else alike(failed, NOT_TIMED):
+        lines += _complaint(group, verbose)
+    return lines + [Text.assemble(("skipped", "yellow"), f" {reason}") for reason in skipped_reasons(record.cases)]
 
 
-def _complaint(one: Alike, verbose: bool) -> Iterator[Text]:
-    first, *rest = few_lines(one.text, verbose=verbose)
-    yield Text.assemble((one.kind, "red"), f" {first}")
+def _complaint(group: Alike, verbose: bool) -> Iterator[Text]:
+    first, *rest = few_lines(group.text, verbose=verbose)
+    yield Text.assemble((group.kind, "red"), f" {first}")
     yield from (Text(f"    {line}") for line in rest)
-    more = [f"{len(one.cases) - 1} more like it"] if len(one.cases) > 1 else []
-    more += [f"{names_text(one.untimed)} not timed because of it"] if one.untimed else []
+    more = [f"{len(group.cases) - 1} more like it"] if len(group.cases) > 1 else []
+    more += [f"{names_text(group.untimed)} not timed because of it"] if group.untimed else []
     if more:
         yield Text(f"    {'; '.join(more)}: --verbose shows all", style="dim")
 
@@ -255,8 +260,8 @@ def skipped_reasons(cases: Iterable[CaseResult]) -> Iterator[str]:
         if case.status == "skipped":
             reason = (case.reason or "the record gives no reason").removeprefix(f"{case.name}: ")
             groups.setdefault(reason, []).append(case)
-    for reason, own in groups.items():
-        yield f"{_named(own)}: {reason}"
+    for reason, skipped in groups.items():
+        yield f"{_named(skipped)}: {reason}"
 
 
 def _named(cases: Sequence[CaseResult]) -> str:
@@ -294,30 +299,30 @@ def _cell(cases: Sequence[CaseResult] | None) -> str | Text:
 # What is cut out of sources, for the terminal and as JSON.
 
 
-def cut_lines(found: Sequence[SourceCuts]) -> Iterator[tuple[str, str]]:
+def cut_lines(sources: Sequence[SourceCuts]) -> Iterator[tuple[str, str]]:
     """Yield lines with their style: a source with its kernels, then what is cut out of it."""
-    for one in found:
-        yield f"{_short(one.source)} ({', '.join(one.kernels)})", "bold"
-        yield f"  {one.meaning}", "red" if one.how == "refused" else ""
-        for cut in one.cuts:
+    for source in sources:
+        yield f"{_short(source.source)} ({', '.join(source.kernels)})", "bold"
+        yield f"  {source.meaning}", "red" if source.how == "refused" else ""
+        for cut in source.cuts:
             lines = str(cut.first) if cut.first == cut.last else f"{cut.first}-{cut.last}"
-            place = "" if cut.path == one.source.resolve() else f"{_short(cut.path)}:"
+            place = "" if cut.path == source.source.resolve() else f"{_short(cut.path)}:"
             yield f"    {place}{lines}  {cut.what}", "dim"
 
 
-def cuts_json(found: Sequence[SourceCuts]) -> list[dict[str, Any]]:
+def cuts_json(sources: Sequence[SourceCuts]) -> list[dict[str, Any]]:
     """Return the same as plain values."""
     return [
         {
-            "source": str(one.source),
-            "kernels": list(one.kernels),
-            "how": one.how,
-            "message": one.meaning,
+            "source": str(source.source),
+            "kernels": list(source.kernels),
+            "how": source.how,
+            "message": source.meaning,
             "cuts": [
-                {"file": str(cut.path), "first": cut.first, "last": cut.last, "what": cut.what} for cut in one.cuts
+                {"file": str(cut.path), "first": cut.first, "last": cut.last, "what": cut.what} for cut in source.cuts
             ],
         }
-        for one in found
+        for source in sources
     ]
 
 
@@ -333,28 +338,28 @@ _SAME_NUMBERS = "the same counts, registers, spills and shared memory; other ope
 
 def code_difference_view(entries: Sequence[EntryDifferenceJson], note: str | None = None) -> RenderableType:
     """Return two lines an entry and a few lines of its code; `note` is why instructions are not listed."""
-    parts: list[RenderableType] = [line for one in entries for line in _entry(one)]
+    parts: list[RenderableType] = [line for entry in entries for line in _entry(entry)]
     parts += [Text(note, style="yellow")] if note and entries else []
     return Padding(Group(*parts), (0, 0, 0, 2), expand=False)
 
 
-def _entry(one: EntryDifferenceJson) -> list[RenderableType]:
-    head = Text(f"{one['entry']}: ", style="bold")
-    head.append(one["state"] if one["state"] != "changed" else "", style="yellow")
-    head.append("; " if one["state"] != "changed" else "", style="not bold")
-    head.append(", ".join(changes_of(one)) or _SAME_NUMBERS, style="not bold")
-    return [head, *(_first(one["first_difference"]) if one["first_difference"] else ())]
+def _entry(entry: EntryDifferenceJson) -> list[RenderableType]:
+    head = Text(f"{entry['entry']}: ", style="bold")
+    head.append(entry["state"] if entry["state"] != "changed" else "", style="yellow")
+    head.append("; " if entry["state"] != "changed" else "", style="not bold")
+    head.append(", ".join(changes_of(entry)) or _SAME_NUMBERS, style="not bold")
+    return [head, *(_first(entry["first_difference"]) if entry["first_difference"] else ())]
 
 
-def _first(found: FirstDifferenceJson) -> list[RenderableType]:
-    lines = [Text(f"first difference, in block {found['block']}:", style="dim")]
-    lines += [Text(f"{sign} {line}", style=style) for sign, line, style in _marked(found)]
+def _first(difference: FirstDifferenceJson) -> list[RenderableType]:
+    lines = [Text(f"first difference, in block {difference['block']}:", style="dim")]
+    lines += [Text(f"{sign} {line}", style=style) for sign, line, style in _marked(difference)]
     return [Padding(Group(*lines), (0, 0, 0, 2), expand=False)]
 
 
-def _marked(found: FirstDifferenceJson) -> list[tuple[str, str, str]]:
+def _marked(difference: FirstDifferenceJson) -> list[tuple[str, str, str]]:
     """Return the lines of both sides with their sign and style; those that begin both are shown once."""
-    before, after = found["before"], found["after"]
+    before, after = difference["before"], difference["after"]
     pairs = enumerate(zip(before, after, strict=False))
     shared = next((number for number, (was, now) in pairs if was != now), min(len(before), len(after)))
     return [
@@ -383,19 +388,19 @@ def changes_json(
     """Return what `prism-bench compile --against --json` prints."""
     return {
         "against": against,
-        "changes": [_change(one) for one in changes],
-        "complaints": [{"kernel": one.kernel, "message": one.message} for one in complaints],
-        "left_out": [{"kernel": one.kernel, "message": one.message} for one in left_out],
+        "changes": [_change(change) for change in changes],
+        "complaints": [{"kernel": change.kernel, "message": change.message} for change in complaints],
+        "left_out": [{"kernel": change.kernel, "message": change.message} for change in left_out],
     }
 
 
-def _change(one: CodeChange) -> CodeChangeJson:
+def _change(change: CodeChange) -> CodeChangeJson:
     return {
-        "kernel": one.kernel,
-        "architecture": one.architecture,
-        "spills_grew": one.spills_grew,
-        "code_difference": code_difference_json(one.entries),
-        "code_note": one.note,
+        "kernel": change.kernel,
+        "architecture": change.architecture,
+        "spills_grew": change.spills_grew,
+        "code_difference": code_difference_json(change.entries),
+        "code_note": change.note,
     }
 
 
@@ -404,14 +409,14 @@ def changes_view(
 ) -> RenderableType:
     """Return each kernel with what changed of it, and how many changed."""
     parts: list[RenderableType] = []
-    for one in changes:
-        style = "bold red" if one.spills_grew else "bold"
-        parts.append(Text(f"{one.kernel} on sm_{one.architecture}", style=style))
-        if one.entries:
-            parts.append(code_difference_view(code_difference_json(one.entries)))
-        parts += [Text(f"  {one.note}", style="dim")] if one.note else []
-    parts += [Text(f"{one.kernel}: {one.message}", style="red") for one in complaints]
-    parts += [Text(words, style="dim") for words in together(left_out)]
-    kernels = len({one.kernel for one in changes})
+    for change in changes:
+        style = "bold red" if change.spills_grew else "bold"
+        parts.append(Text(f"{change.kernel} on sm_{change.architecture}", style=style))
+        if change.entries:
+            parts.append(code_difference_view(code_difference_json(change.entries)))
+        parts += [Text(f"  {change.note}", style="dim")] if change.note else []
+    parts += [Text(f"{change.kernel}: {change.message}", style="red") for change in complaints]
+    parts += [Text(text, style="dim") for text in together(left_out)]
+    kernels = len({change.kernel for change in changes})
     parts.append(Text(f"machine code of {kernels or 'no'} kernel{'' if kernels == 1 else 's'} changed since {against}"))
     return Group(*parts)

@@ -42,7 +42,7 @@ def _parts(gate: Gate) -> Table:
     grid = Table.grid(padding=(0, 2))
     for part in gate.parts:
         gravities = {check.gravity for check in part.checks}
-        worst = next((one for one in ("untrusted", "bad", "well") if one in gravities), "note")
+        worst = next((gravity for gravity in ("untrusted", "bad", "well") if gravity in gravities), "note")
         grid.add_row(Text(title(part), style=_STYLES[worst]), Text(answers(part)))
     return grid
 
@@ -88,12 +88,12 @@ _REASONS = 8
 
 def trend_view(trend: Trend, history: History, recent: int = RECENT) -> RenderableType:
     """Return what `trend` prints, for a Rich console."""
-    found = findings(shifts(trend.steps), recent)
-    lines = [Text(_headline(trend, history), "bold green" if not found else "bold yellow")]
-    lines += [_line(_TREND_STYLES[finding.gravity], finding.kind, finding.message) for finding in found]
-    for one in trend.breakpoints:
-        where = ", ".join(filter(None, (one.machine, one.backend, one.environment)))
-        lines.append(_line("cyan", "breakpoint", f"{where}: {one.words} since {one.since}"))
+    moved = findings(shifts(trend.steps), recent)
+    lines = [Text(_headline(trend, history), "bold green" if not moved else "bold yellow")]
+    lines += [_line(_TREND_STYLES[finding.gravity], finding.kind, finding.message) for finding in moved]
+    for point in trend.breakpoints:
+        where = ", ".join(filter(None, (point.machine, point.backend, point.environment)))
+        lines.append(_line("cyan", "breakpoint", f"{where}: {point.words} since {point.since}"))
     lines += [_line("yellow", "order", history.unordered)] if history.unordered else []
     lines += _set_aside(trend)
     return Group(*lines, *(_line("yellow", "left out", problem.reason) for problem in history.problems))
@@ -126,7 +126,7 @@ def trend_json(trend: Trend, history: History, recent: int = RECENT) -> dict[str
         "series": trend.series,
         "findings": [_shift(shift, recent) for shift in shifts(trend.steps)],
         "steps": [{**asdict(step), "ratio": step.ratio} for step in trend.steps],
-        "breakpoints": [asdict(one) for one in trend.breakpoints],
+        "breakpoints": [asdict(point) for point in trend.breakpoints],
         "set_aside": dict(trend.aside),
         "order": history.unordered,
         "problems": [asdict(problem) for problem in history.problems],
@@ -144,7 +144,7 @@ _SHOWN = 12  # characters of a UUID
 
 def boards_view(kinds: Sequence[BoardKind]) -> RenderableType:
     """Return for each kind of GPU its boards, the factors between them, and A/A over them."""
-    return Group(*(one for kind in kinds for one in _kind(kind)))
+    return Group(*(part for kind in kinds for part in _kind(kind)))
 
 
 def _kind(kind: BoardKind) -> list[RenderableType]:
@@ -158,11 +158,11 @@ def _kind(kind: BoardKind) -> list[RenderableType]:
 
 
 def _boards(kind: BoardKind) -> Table:
-    found = [name for name in ANCHORS.values() if name not in kind.missing] if len(kind.boards) > 1 else []
-    grid = _grid("board", "VBIOS", "host", right=("power limit", "runs", *found))
+    anchor_names = [name for name in ANCHORS.values() if name not in kind.missing] if len(kind.boards) > 1 else []
+    grid = _grid("board", "VBIOS", "host", right=("power limit", "runs", *anchor_names))
     for row in kind.boards:
         watts = row.facts.get("power_limit")
-        anchors = [f"{row.anchors[name]:.4f}" if name in row.anchors else "-" for name in found]
+        anchors = [f"{row.anchors[name]:.4f}" if name in row.anchors else "-" for name in anchor_names]
         grid.add_row(
             row.uuid,
             str(row.facts.get("vbios", "unknown")),
@@ -177,11 +177,11 @@ def _boards(kind: BoardKind) -> Table:
 def _pairs(kind: BoardKind) -> Table:
     """Return a row for each pair of boards whose factor is known."""
     grid = _grid("boards", right=("factor", "95 % interval", "cases", "runs", "cases differ by"))
-    for (one, other), factor in kind.pairs.items():
+    for (first, second), factor in kind.pairs.items():
         if factor.known:
             low, high = factor.interval()
             grid.add_row(
-                f"{one[:_SHOWN]} -> {other[:_SHOWN]}",
+                f"{first[:_SHOWN]} -> {second[:_SHOWN]}",
                 f"{factor.ratio:.4f}",
                 f"{low:.4f} to {high:.4f}",
                 str(factor.units),
@@ -209,15 +209,15 @@ def _grid(*left: str, right: Sequence[str]) -> Table:
     return grid
 
 
-def _agreement_words(found: BoardAgreement) -> str:
-    if not found.given and not found.withheld:
+def _agreement_words(agreement: BoardAgreement) -> str:
+    if not agreement.given and not agreement.withheld:
         return "A/A over boards: no machine code was measured on two of them in several runs"
-    verdicts = count_text(found.given, "verdict")
-    words = f"A/A over boards: {found.false} of {verdicts} on one machine code call a change"
+    verdicts = count_text(agreement.given, "verdict")
+    text = f"A/A over boards: {agreement.false} of {verdicts} on one machine code call a change"
     promised = share_text(PROMISED)
-    words += f" ({share_text(found.rate)}; at most {promised} is promised)" if found.rate is not None else ""
-    plain = f"; boards taken for alike: {share_text(found.plain_rate)}" if found.plain_rate is not None else ""
-    return words + plain + (f"; {found.withheld} withheld" if found.withheld else "")
+    text += f" ({share_text(agreement.rate)}; at most {promised} is promised)" if agreement.rate is not None else ""
+    plain = f"; boards taken for alike: {share_text(agreement.plain_rate)}" if agreement.plain_rate is not None else ""
+    return text + plain + (f"; {agreement.withheld} withheld" if agreement.withheld else "")
 
 
 def boards_json(kinds: Sequence[BoardKind]) -> dict[str, Any]:

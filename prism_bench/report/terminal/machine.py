@@ -23,16 +23,16 @@ _ABSENT = "not here"  # what a check of an absent library found
 _STYLES = {"works": "green", "note": "yellow", "missing": "cyan", "broken": "bold red"}
 
 
-def doctor_view(found: Sequence[tuple[str, Check]], everything: bool = False) -> RenderableType:
+def doctor_view(checks: Sequence[tuple[str, Check]], everything: bool = False) -> RenderableType:
     """Return what a user can and cannot do here, then the checks that are broken or worth a note, or all of them."""
-    shown = [(group, check) for group, check in found if everything or check.state == "broken" or _is_noted(check)]
-    parts: list[RenderableType] = list(_abilities(answers(check for _, check in found)))
+    shown = [(group, check) for group, check in checks if everything or check.state == "broken" or _is_noted(check)]
+    parts: list[RenderableType] = list(_abilities(answers(check for _, check in checks)))
     if shown:
         parts += [Text(), _checks_view(shown)]
-    if len(shown) < len(found):
+    if len(shown) < len(checks):
         parts += [
             Text(),
-            Text(f"{len(shown)} of {count_text(len(found), 'check')} shown; --all shows every check", style="dim"),
+            Text(f"{len(shown)} of {count_text(len(checks), 'check')} shown; --all shows every check", style="dim"),
         ]
     return Group(*parts)
 
@@ -42,39 +42,39 @@ def _is_noted(check: Check) -> bool:
     return check.state == "note" and check.found != _ABSENT
 
 
-def _abilities(found: Sequence[AbilityAnswer]) -> Iterator[Text]:
-    can = [one.what for one in found if one.possible]
+def _abilities(abilities: Sequence[AbilityAnswer]) -> Iterator[Text]:
+    can = [ability.what for ability in abilities if ability.possible]
     yield Text.assemble(("You can: ", "green"), ", ".join(can) + ".")
-    closed = [one for one in found if not one.possible]
-    for lacks, cure in dict.fromkeys((one.lacks, one.cure) for one in closed):
-        what = ", ".join(one.what for one in closed if (one.lacks, one.cure) == (lacks, cure))
+    closed = [ability for ability in abilities if not ability.possible]
+    for lacks, cure in dict.fromkeys((ability.lacks, ability.cure) for ability in closed):
+        what = ", ".join(ability.what for ability in closed if (ability.lacks, ability.cure) == (lacks, cure))
         reason = f"{lacks} does not work here" + (f": {cure}" if cure else "")
         yield Text.assemble(("You cannot: ", "cyan"), f"{what}. {reason}")
 
 
-def _checks_view(found: Sequence[tuple[str, Check]]) -> RenderableType:
+def _checks_view(checks: Sequence[tuple[str, Check]]) -> RenderableType:
     """Return the table of checks by group, and how many have each state."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in ("", "check", "state"):
         table.add_column(name, no_wrap=True)
     table.add_column("found", overflow="fold")
     shown = None
-    for group, check in found:
+    for group, check in checks:
         state = Text(check.state, style=_STYLES[check.state])
         table.add_row(Text(group if group != shown else "", style="dim"), Text(check.name), state, _finding(check))
         shown = group
-    states = [check.state for _, check in found]
+    states = [check.state for _, check in checks]
     return Group(table, Text(", ".join(f"{states.count(state)} {state}" for state in _STYLES if state in states)))
 
 
 def _finding(check: Check) -> Text:
     """Return what was found, below it the cause and the cure."""
-    words = Text(check.found if check.state != "missing" else "")
+    text = Text(check.found if check.state != "missing" else "")
     if check.cause:
-        words.append(("\n" if words.plain else "") + check.cause)
+        text.append(("\n" if text.plain else "") + check.cause)
     if check.cure:
-        words.append(f"\n{check.cure}", style="dim")
-    return words
+        text.append(f"\n{check.cure}", style="dim")
+    return text
 
 
 # Whether a GPU is fit to measure on: the answer, what to change, and what was read.
@@ -108,8 +108,8 @@ def fitness_json(fitness: Fitness) -> dict[str, Any]:
         "problems": [{"rule": rule, **asdict(problem)} for rule, problem in fitness.problems],
         "readings": dict(facts.reading.values),
         "missing": dict(facts.reading.missing),
-        "processes": None if facts.reading.processes is None else [str(one) for one in facts.reading.processes],
-        "probe": [asdict(figures(one)) for one in facts.kernels if len(one.samples) >= LEAST_SAMPLES],
+        "processes": None if facts.reading.processes is None else [str(item) for item in facts.reading.processes],
+        "probe": [asdict(figures(item)) for item in facts.kernels if len(item.samples) >= LEAST_SAMPLES],
         "evidence": plain_evidence(facts.evidence) if facts.evidence else None,
     }
 
@@ -120,8 +120,8 @@ def _problems(fitness: Fitness) -> Table:
     table.add_column(overflow="fold")
     for _, problem in fitness.problems:
         word, style = _SEVERITIES[problem.severity]
-        words = Text.assemble(f"{problem.found}: {problem.cause}\n", (problem.cure, "dim"))
-        table.add_row(Text(word, style=style), words)
+        text = Text.assemble(f"{problem.found}: {problem.cause}\n", (problem.cure, "dim"))
+        table.add_row(Text(word, style=style), text)
     return table
 
 
@@ -129,8 +129,8 @@ def _readings(fitness: Fitness) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True, style="dim")
     table.add_column(overflow="fold")
-    for name, words in _lines(fitness):
-        table.add_row(name, words)
+    for name, text in _lines(fitness):
+        table.add_row(name, text)
     return table
 
 
@@ -179,7 +179,7 @@ def _others(fitness: Fitness) -> str:
     processes = fitness.facts.reading.processes
     if processes is None:
         return "other processes unknown"
-    return ", ".join(str(one) for one in processes if not one.ours) or "no other process"
+    return ", ".join(str(process) for process in processes if not process.ours) or "no other process"
 
 
 def _whole(number: float | None, unit: str) -> str:
@@ -197,18 +197,20 @@ _NAME = 52
 
 def view(snapshot: Mapping[str, Any]) -> RenderableType:
     """Return a snapshot (`monitor/station.py`) as panels that are as wide as the console."""
-    parts = [_device(one) for one in snapshot["status"]["devices"]]
+    parts = [_device(device) for device in snapshot["status"]["devices"]]
     parts += [_alerts(snapshot["alerts"])]
     parts += [_kernels(snapshot)]
     return Group(*parts, _foot(snapshot))
 
 
-def _device(one: Mapping[str, Any]) -> Panel:
-    title = Text.assemble((f"{one['index']}  {one['name']}", "bold"), ("  slice" if one["slice"] else "", "cyan"))
-    if one["lost"]:
-        return Panel(Text(one["lost"], style="bold red"), title=title, title_align="left", border_style="red")
-    harm = bool(set(HARMFUL) & set(one["reasons"] or ()))
-    body = Group(_bars(one["values"]), _facts(one), _processes(one))
+def _device(device: Mapping[str, Any]) -> Panel:
+    title = Text.assemble(
+        (f"{device['index']}  {device['name']}", "bold"), ("  slice" if device["slice"] else "", "cyan")
+    )
+    if device["lost"]:
+        return Panel(Text(device["lost"], style="bold red"), title=title, title_align="left", border_style="red")
+    harm = bool(set(HARMFUL) & set(device["reasons"] or ()))
+    body = Group(_bars(device["values"]), _facts(device), _processes(device))
     return Panel(body, title=title, title_align="left", border_style="yellow" if harm else "green")
 
 
@@ -233,8 +235,8 @@ def _bar(share: float | None) -> RenderableType:
     return ProgressBar(total=1.0, completed=min(share, 1.0), complete_style="green" if share < 0.9 else "yellow")
 
 
-def _facts(one: Mapping[str, Any]) -> Text:
-    values = one["values"]
+def _facts(device: Mapping[str, Any]) -> Text:
+    values = device["values"]
     power = values["power"] if values["power"] is not None else values["power_average"]
     limit = f" of {values['power_limit']:.0f} W" if values["power_limit"] else ""
     power_words = "-" if power is None else f"{power:.0f} W{limit}"
@@ -245,17 +247,17 @@ def _facts(one: Mapping[str, Any]) -> Text:
         f"power {power_words}",
         heat,
     ]
-    reasons = one["reasons"]
-    words = "clock reasons unknown" if reasons is None else f"clock: {', '.join(reasons) or 'nothing holds it'}"
+    reasons = device["reasons"]
+    clock = "clock reasons unknown" if reasons is None else f"clock: {', '.join(reasons) or 'nothing holds it'}"
     harm = bool(set(HARMFUL) & set(reasons or ()))
-    return Text.assemble("   ".join(parts), "   ", (words, "bold yellow" if harm else "dim"))
+    return Text.assemble("   ".join(parts), "   ", (clock, "bold yellow" if harm else "dim"))
 
 
-def _processes(one: Mapping[str, Any]) -> Text:
-    if one["processes"] is None:
-        return Text(f"processes: {one['missing'].get('processes', 'unknown')}", style="dim")
-    words = [f"{p['name']} ({p['pid']}) {bytes_text(p['memory'])}" for p in one["processes"]]
-    return Text(f"processes: {', '.join(words) or 'none'}", style="dim", no_wrap=True, overflow="ellipsis")
+def _processes(device: Mapping[str, Any]) -> Text:
+    if device["processes"] is None:
+        return Text(f"processes: {device['missing'].get('processes', 'unknown')}", style="dim")
+    texts = [f"{process['name']} ({process['pid']}) {bytes_text(process['memory'])}" for process in device["processes"]]
+    return Text(f"processes: {', '.join(texts) or 'none'}", style="dim", no_wrap=True, overflow="ellipsis")
 
 
 def _alerts(alerts: Mapping[str, Any]) -> RenderableType:
@@ -263,7 +265,9 @@ def _alerts(alerts: Mapping[str, Any]) -> RenderableType:
     if not active:
         return Text(f"no alert; {alerts['total_alerts_today']} in the last day", style="dim")
     styles = {"critical": "bold red", "warning": "yellow"}
-    return Group(*(Text(f"{one['severity']}: {one['message']}", style=styles[one["severity"]]) for one in active))
+    return Group(
+        *(Text(f"{alert['severity']}: {alert['message']}", style=styles[alert["severity"]]) for alert in active)
+    )
 
 
 def _kernels(snapshot: Mapping[str, Any]) -> RenderableType:
@@ -271,10 +275,12 @@ def _kernels(snapshot: Mapping[str, Any]) -> RenderableType:
     table.add_column("kernel", ratio=1, no_wrap=True, overflow="ellipsis", max_width=_NAME)
     for name in ("calls", "mean", "min", "max", "success"):
         table.add_column(name, justify="right", no_wrap=True)
-    for one in snapshot["kernels"]:
-        times = [time_text(None if one[key] is None else one[key] * 1e-3) for key in _TIMES]
-        style = "" if one["success_rate"] == 1 else "red"
-        table.add_row(Text(one["name"]), str(one["total_calls"]), *times, share_text(one["success_rate"]), style=style)
+    for kernel in snapshot["kernels"]:
+        times = [time_text(None if kernel[key] is None else kernel[key] * 1e-3) for key in _TIMES]
+        style = "" if kernel["success_rate"] == 1 else "red"
+        table.add_row(
+            Text(kernel["name"]), str(kernel["total_calls"]), *times, share_text(kernel["success_rate"]), style=style
+        )
     if not snapshot["kernels"]:
         return Text("no kernel ran here in the last hour; 'prism-bench run' in another terminal shows up", style="dim")
     return table
@@ -286,5 +292,5 @@ _TIMES = ("avg_time_ms", "min_time_ms", "max_time_ms")
 def _foot(snapshot: Mapping[str, Any]) -> Text:
     sampler = snapshot["report"]["sampler"]
     hertz, share = sampler["hertz"], share_text(sampler["cpu_share"])
-    words = "a single look" if hertz is None else f"read at {hertz:.3g} Hz for {share} of a core; Ctrl-C ends"
-    return Text(f"{snapshot['status']['timestamp'][11:19]} UTC  {words}", style="dim")
+    text = "a single look" if hertz is None else f"read at {hertz:.3g} Hz for {share} of a core; Ctrl-C ends"
+    return Text(f"{snapshot['status']['timestamp'][11:19]} UTC  {text}", style="dim")

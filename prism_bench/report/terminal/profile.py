@@ -41,15 +41,20 @@ def profile_rows(record: RunRecord, emulated: Mapping[str, float] | None) -> lis
     return lines
 
 
-def profile_json(lines: Sequence[dict[str, Any]], found: Sequence[Finding], kept: Sequence[Path]) -> dict[str, Any]:
+def profile_json(lines: Sequence[dict[str, Any]], findings: Sequence[Finding], kept: Sequence[Path]) -> dict[str, Any]:
     """Return what `prism-bench profile --json` prints."""
-    return {"cases": list(lines), "findings": [asdict(one) for one in found], "kept": [str(one) for one in kept]}
+    return {
+        "cases": list(lines),
+        "findings": [asdict(finding) for finding in findings],
+        "kept": [str(path) for path in kept],
+    }
 
 
-def profile_view(lines: Sequence[dict[str, Any]], found: Sequence[Finding]) -> RenderableType:
+def profile_view(lines: Sequence[dict[str, Any]], findings: Sequence[Finding]) -> RenderableType:
     """Return the table and the findings."""
     texts = [
-        Text(f"{one.case or 'capture'}: {one.message}", style=_GRAVITY_STYLES.get(one.gravity, "")) for one in found
+        Text(f"{finding.case or 'capture'}: {finding.message}", style=_GRAVITY_STYLES.get(finding.gravity, ""))
+        for finding in findings
     ]
     return Group(profile_table(lines), *texts)
 
@@ -98,19 +103,19 @@ def capture_json(launches: Sequence[ProfiledLaunch]) -> list[dict[str, Any]]:
     """
     return [
         {
-            "id": one.id,
-            "process": one.process,
-            "device": one.device,
-            "kernel": one.kernel,
-            "grid": one.grid,
-            "block": one.block,
-            "capability": one.capability,
-            "values": _values([one]),
-            "missing": _missing(one),
-            "metrics": {name: asdict(quantity) for name, quantity in one.metrics.items()},
-            "rules": [asdict(rule) for rule in one.rules],
+            "id": launch.id,
+            "process": launch.process,
+            "device": launch.device,
+            "kernel": launch.kernel,
+            "grid": launch.grid,
+            "block": launch.block,
+            "capability": launch.capability,
+            "values": _values([launch]),
+            "missing": _missing(launch),
+            "metrics": {name: asdict(quantity) for name, quantity in launch.metrics.items()},
+            "rules": [asdict(rule) for rule in launch.rules],
         }
-        for one in launches
+        for launch in launches
     ]
 
 
@@ -119,32 +124,32 @@ def capture_view(launches: Sequence[ProfiledLaunch]) -> RenderableType:
 
     Processes and devices are shown where the capture has several.
     """
-    several = tuple(key for key in ("process", "device") if len({getattr(one, key) for one in launches}) > 1)
+    several = tuple(key for key in ("process", "device") if len({getattr(launch, key) for launch in launches}) > 1)
     if len(launches) > _MOST_LAUNCHES:
         return _capture_by_kernel(launches, several)
     lines: list[Text] = []
-    for one in launches:
-        place = "".join(f"  {key} {_known(getattr(one, key))}" for key in several)
-        lines.append(Text(f"{one.kernel}  grid {one.grid}  block {one.block}{place}", style="bold"))
-        values = {name: (entry["value"], entry["unit"]) for name, entry in _values([one]).items()}
+    for launch in launches:
+        place = "".join(f"  {key} {_known(getattr(launch, key))}" for key in several)
+        lines.append(Text(f"{launch.kernel}  grid {launch.grid}  block {launch.block}{place}", style="bold"))
+        values = {name: (entry["value"], entry["unit"]) for name, entry in _values([launch]).items()}
         if all(value is None for value, _ in values.values()):
-            values = {name: (quantity.value, quantity.unit) for name, quantity in one.metrics.items()}
-        missing = _missing(one)
+            values = {name: (quantity.value, quantity.unit) for name, quantity in launch.metrics.items()}
+        missing = _missing(launch)
         lines += [
             Text(f"  {name} = {value:.6g} {unit}")
             for name, (value, unit) in values.items()
             if value is not None and name not in missing
         ]
         lines += _missing_lines(missing)
-        lines += [Text(f"  rule of ncu ({rule.kind}): {rule.text[:300]}", style="dim") for rule in one.rules]
+        lines += [Text(f"  rule of ncu ({rule.kind}): {rule.text[:300]}", style="dim") for rule in launch.rules]
     return Group(*lines)
 
 
 def _capture_by_kernel(launches: Sequence[ProfiledLaunch], several: Sequence[str]) -> RenderableType:
     """Return a table of the kernels (by process and device, where there are several), the longest in sum first."""
     groups: dict[tuple[str, ...], list[ProfiledLaunch]] = {}
-    for one in launches:
-        groups.setdefault((one.kernel, *(_known(getattr(one, key)) for key in several)), []).append(one)
+    for launch in launches:
+        groups.setdefault((launch.kernel, *(_known(getattr(launch, key)) for key in several)), []).append(launch)
     rows: list[tuple[float, tuple[str, ...]]] = []
     for key, group in groups.items():
         values = {name: entry["value"] for name, entry in _values(group).items()}
@@ -162,7 +167,7 @@ def _capture_by_kernel(launches: Sequence[ProfiledLaunch], several: Sequence[str
         [columns[i] for i in filled],
         [(tuple(cells[i] for i in filled), None) for _, cells in rows],
     )
-    missing = {name: reason for one in launches for name, reason in _missing(one).items()}
+    missing = {name: reason for launch in launches for name, reason in _missing(launch).items()}
     return Group(table, *_missing_lines(missing, "in some launch: "))
 
 
@@ -174,12 +179,12 @@ def _missing_lines(missing: Mapping[str, str], where: str = "") -> list[Text]:
     return [Text(f"  {where}no value of {', '.join(of)}: {reason}", style="yellow") for reason, of in names.items()]
 
 
-def _missing(one: ProfiledLaunch) -> dict[str, str]:
+def _missing(launch: ProfiledLaunch) -> dict[str, str]:
     """Return why a counter of the launch has no value, by its name; words, such as a policy's, are values."""
-    chip = chips().get(one.capability or "")
+    chip = chips().get(launch.capability or "")
     reasons = {
         name: why_missing(name, quantity, chip)
-        for name, quantity in one.metrics.items()
+        for name, quantity in launch.metrics.items()
         if quantity.value is not None or quantity.is_missing
     }
     return {name: reason for name, reason in reasons.items() if reason}
@@ -191,12 +196,12 @@ def _values(launches: Sequence[ProfiledLaunch]) -> dict[str, dict[str, Any]]:
     return combined(launches, chip, "all") if chip else {}
 
 
-def _seconds(one: ProfiledLaunch) -> float | None:
+def _seconds(launch: ProfiledLaunch) -> float | None:
     """Return the duration of a launch by its counter, or by its label on the details page."""
     return next(
         (
             quantity.value
-            for name, quantity in one.metrics.items()
+            for name, quantity in launch.metrics.items()
             if quantity.unit == "s" and (name == "gpu__time_duration.sum" or ": Duration [" in name)
         ),
         None,
@@ -248,12 +253,12 @@ MOST = 15  # lines
 _VERDICT, _FIXES, _LINES, _NOTES = 4, 3, 3, 2  # lines of each part at most; of notes, how many
 
 
-def why_view(found: Why) -> RenderableType:
+def why_view(account: Why) -> RenderableType:
     """Return the account in at most `MOST` lines of the terminal.
 
     Lines are cut at its edge, but for the verdict and for the names and commands of notes, which are folded.
     """
-    return _Account(found)
+    return _Account(account)
 
 
 @dataclass
@@ -269,39 +274,39 @@ class _Part:
 
 
 class _Account:
-    def __init__(self, found: Why) -> None:
-        self._found = found
+    def __init__(self, account: Why) -> None:
+        self._account = account
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        parts = list(_parts(self._found, console, options.max_width))
-        texts = [Text(f"note      {note}", style="dim") for note in self._found.notes[:_NOTES]]
+        parts = list(_parts(self._account, console, options.max_width))
+        texts = [Text(f"note      {note}", style="dim") for note in self._account.notes[:_NOTES]]
         notes = [_folded(text, console, options.max_width) for text in texts]
-        while len(notes) > 1 and sum(one.least for one in parts) + sum(map(len, notes)) > MOST:
+        while len(notes) > 1 and sum(part.least for part in parts) + sum(map(len, notes)) > MOST:
             notes.pop()  # a note with a command is shown in whole, or not at all
         _shorten(parts, MOST - sum(map(len, notes)))
-        yield from [line for lines in (*(one.lines for one in parts), *notes) for line in lines][:MOST]
+        yield from [line for lines in (*(part.lines for part in parts), *notes) for line in lines][:MOST]
 
 
 def _shorten(parts: Sequence[_Part], most: int) -> None:
     """Remove the last lines of the parts that can spare most, until there are no more than `most`."""
-    while sum(len(one.lines) for one in parts) > most and any(one.spare for one in parts):
-        max(reversed(parts), key=lambda one: one.spare).lines.pop()
+    while sum(len(part.lines) for part in parts) > most and any(part.spare for part in parts):
+        max(reversed(parts), key=lambda part: part.spare).lines.pop()
 
 
-def _parts(found: Why, console: Console, width: int) -> Iterator[_Part]:
+def _parts(account: Why, console: Console, width: int) -> Iterator[_Part]:
     """Yield the parts from the first line to the last, without notes."""
-    verdict = Text(found.verdict, style="bold yellow" if found.bottleneck else "bold")
+    verdict = Text(account.verdict, style="bold yellow" if account.bottleneck else "bold")
     folded = _folded(verdict, console, width)[:_VERDICT]
-    yield _Part([*_cut([Text(found.case, style="bold")]), *folded], 1 + len(folded))
-    counters = [*_counters(found.counters), *_counted_in(found)]
-    sources = found.lines or (found.near.lines if found.near else ())
+    yield _Part([*_cut([Text(account.case, style="bold")]), *folded], 1 + len(folded))
+    counters = [*_counters(account.counters), *_counted_in(account)]
+    sources = account.lines or (account.near.lines if account.near else ())
     for lines, least in (
         (counters, COUNTERS),
-        (_near(found.near), 1 + COUNTERS),
-        (_roof(found), 1),
-        (_fixes(found), 1),
+        (_near(account.near), 1 + COUNTERS),
+        (_roof(account), 1),
+        (_fixes(account), 1),
         (_lines(sources), 1),
-        (_code(found.code), 1),
+        (_code(account.code), 1),
     ):
         cut = _cut(lines)
         yield _Part(cut, min(least, len(cut)))
@@ -320,13 +325,13 @@ def _cut(lines: Iterable[Text]) -> list[Text]:
 
 
 def _counters(counters: Iterable[WhyCounter]) -> Iterator[Text]:
-    for one in counters:
-        yield Text(f"  {one.text:>8}  {one.meaning}")
+    for counter in counters:
+        yield Text(f"  {counter.text:>8}  {counter.meaning}")
 
 
-def _counted_in(found: Why) -> Iterator[Text]:
-    if found.counted_in:
-        yield Text(f"          counted in {found.counted_in}", style="dim")
+def _counted_in(account: Why) -> Iterator[Text]:
+    if account.counted_in:
+        yield Text(f"          counted in {account.counted_in}", style="dim")
 
 
 def _near(near: CountedNear | None) -> Iterator[Text]:
@@ -337,33 +342,33 @@ def _near(near: CountedNear | None) -> Iterator[Text]:
     yield from _counters(near.counters)
 
 
-def _roof(found: Why) -> Iterator[Text]:
-    if found.roof:
-        roof = found.roof
+def _roof(account: Why) -> Iterator[Text]:
+    if account.roof:
+        roof = account.roof
         least = f"{time_text(roof.seconds)} cold; the {roof.limit} limit allows {time_text(roof.least)}"
         yield Text(f"roof      {least}: {share_text(roof.share)} of it reached")
-    elif found.seconds:
-        yield Text(f"time      {time_text(found.seconds)} cold")
+    elif account.seconds:
+        yield Text(f"time      {time_text(account.seconds)} cold")
 
 
-def _fixes(found: Why) -> Iterator[Text]:
-    for number, fix in enumerate(found.fixes[:_FIXES]):
-        yield Text(f"{'' if number else 'fix':<10}{fix.words}{_gain(found, fix)}")
+def _fixes(account: Why) -> Iterator[Text]:
+    for number, fix in enumerate(account.fixes[:_FIXES]):
+        yield Text(f"{'' if number else 'fix':<10}{fix.words}{_gain(account, fix)}")
 
 
-def _gain(found: Why, fix: Fix) -> str:
+def _gain(account: Why, fix: Fix) -> str:
     """Return the time that a fix would bring at best, and how many times as fast that is."""
     if fix.seconds is None:
         return ""
-    faster = f", {times_text(found.roof.seconds / fix.seconds)} as fast" if found.roof else ""
+    faster = f", {times_text(account.roof.seconds / fix.seconds)} as fast" if account.roof else ""
     return f": {time_text(fix.seconds)}{faster}"
 
 
 def _lines(lines: Sequence[SourceLine]) -> Iterator[Text]:
-    for number, one in enumerate(lines[:_LINES]):
-        stall = f" ({one.stall})" if one.stall else ""
-        text = f"  {one.text.strip()}" if one.text else ""
-        yield Text(f"{'' if number else 'source':<10}{one.file}:{one.line} {share_text(one.share)}{stall}{text}")
+    for number, line in enumerate(lines[:_LINES]):
+        stall = f" ({line.stall})" if line.stall else ""
+        text = f"  {line.text.strip()}" if line.text else ""
+        yield Text(f"{'' if number else 'source':<10}{line.file}:{line.line} {share_text(line.share)}{stall}{text}")
 
 
 def _code(code: CodeAgainst | None) -> Iterator[Text]:
@@ -378,7 +383,7 @@ def _code(code: CodeAgainst | None) -> Iterator[Text]:
     yield Text(f"code      {code.state} since {code.before}")
     if facts:
         yield Text(f"          {', '.join(facts)}")
-    for one in code_difference_json(code.entries)[:1]:
-        yield Text(f"          {one['entry']}: {', '.join(changes_of(one)) or 'other operands or another order'}")
+    for entry in code_difference_json(code.entries)[:1]:
+        yield Text(f"          {entry['entry']}: {', '.join(changes_of(entry)) or 'other operands or another order'}")
     if code.note:
         yield Text(f"          {code.note}", style="dim")

@@ -32,40 +32,42 @@ def session_view(decisions: Sequence[Decided], left: Sequence[Case], seconds: fl
     table = Table(title="launch configurations", title_justify="left")
     for name in ("case", "tried", "default", "launched from now on", "time", "speedup", "the default costs", "why"):
         table.add_column(name, overflow="fold", justify="right" if name in ("tried", "default", "time") else "left")
-    for one in decisions:
-        table.add_row(*_row(one))
+    for decided in decisions:
+        table.add_row(*_row(decided))
     return Group(table, *[Text(line) for line in _words(decisions, left, seconds)])
 
 
-def _row(one: Decided) -> tuple[RenderableType, ...]:
-    tried = f"{one.searched.tried}" + (f" of {one.searched.space}" if one.searched.tried < one.searched.space else "")
-    tried += f", {len(one.searched.refused)} refused" if one.searched.refused else ""
-    usual, now = one.seconds
-    if not one.adopted:
-        return (one.searched.default.name, tried, time_text(usual), "the default", "", "", "", one.reason)
-    low, high = one.interval
-    speedup = Text(f"{ratio_text(one.speedup)} ({low:.3f} to {high:.3f})", "green")
+def _row(decided: Decided) -> tuple[RenderableType, ...]:
+    tried = f"{decided.searched.tried}" + (
+        f" of {decided.searched.space}" if decided.searched.tried < decided.searched.space else ""
+    )
+    tried += f", {len(decided.searched.refused)} refused" if decided.searched.refused else ""
+    usual, now = decided.seconds
+    if not decided.adopted:
+        return (decided.searched.default.name, tried, time_text(usual), "the default", "", "", "", decided.reason)
+    low, high = decided.interval
+    speedup = Text(f"{ratio_text(decided.speedup)} ({low:.3f} to {high:.3f})", "green")
     return (
-        one.searched.default.name,
+        decided.searched.default.name,
         tried,
         time_text(usual),
-        written(one.chosen.configuration),
+        written(decided.chosen.configuration),
         time_text(now),
         speedup,
         f"{time_text(usual - now)} of each launch",
-        one.reason,
+        decided.reason,
     )
 
 
 def _words(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> Iterator[str]:
-    adopted = [one for one in decisions if one.adopted]
+    adopted = [decided for decided in decisions if decided.adopted]
     mean, of_these = mean_speedup(decisions), mean_speedup(adopted)
-    words = f"{len(adopted)} of {count_text(len(decisions), 'case')} leave their default"
-    words += f": {ratio_text(of_these)} among themselves, {ratio_text(mean)} over all" if adopted else ""
-    tried = sum(one.searched.tried for one in decisions)
-    yield f"{words} (geometric means). {count_text(tried, 'configuration')} tried in {seconds:.0f} s."
-    for one in decisions:
-        reasons = list(one.searched.refused.items())
+    text = f"{len(adopted)} of {count_text(len(decisions), 'case')} leave their default"
+    text += f": {ratio_text(of_these)} among themselves, {ratio_text(mean)} over all" if adopted else ""
+    tried = sum(decided.searched.tried for decided in decisions)
+    yield f"{text} (geometric means). {count_text(tried, 'configuration')} tried in {seconds:.0f} s."
+    for decided in decisions:
+        reasons = list(decided.searched.refused.items())
         more = f" ({len(reasons) - 1} more of this case)" if len(reasons) > 1 else ""
         yield from (f"refused: {task}: {reason}{more}" for task, reason in reasons[:1])
     if left:
@@ -78,28 +80,28 @@ def session_json(decisions: Sequence[Decided], left: Sequence[Case], seconds: fl
         "seconds": round(seconds, 1),
         "mean_speedup": mean_speedup(decisions),
         "left": [case.name for case in left],
-        "cases": [_plain(one) for one in decisions],
+        "cases": [_plain(decided) for decided in decisions],
     }
 
 
-def _plain(one: Decided) -> dict[str, Any]:
-    usual, now = (None if value != value else value for value in one.seconds)
-    low, high = one.interval
+def _plain(decided: Decided) -> dict[str, Any]:
+    usual, now = (None if value != value else value for value in decided.seconds)
+    low, high = decided.interval
     return {
-        "case": one.searched.default.name,
-        "space": one.searched.space,
-        "tried": one.searched.tried,
-        "refused": dict(one.searched.refused),
-        "searched": dict(one.searched.seconds),
-        "default": one.searched.default.configuration,
-        "configuration": one.chosen.configuration,
-        "adopted": one.adopted,
+        "case": decided.searched.default.name,
+        "space": decided.searched.space,
+        "tried": decided.searched.tried,
+        "refused": dict(decided.searched.refused),
+        "searched": dict(decided.searched.seconds),
+        "default": decided.searched.default.configuration,
+        "configuration": decided.chosen.configuration,
+        "adopted": decided.adopted,
         "default_seconds": usual,
         "seconds": now,
-        "speedup": one.speedup,
+        "speedup": decided.speedup,
         "interval": [low, high],
-        "default_costs": share_text(one.speedup - 1) if one.adopted else None,
-        "reason": one.reason,
+        "default_costs": share_text(decided.speedup - 1) if decided.adopted else None,
+        "reason": decided.reason,
     }
 
 

@@ -26,18 +26,18 @@ def all_pages(
     context: SiteContext,
     loads: Mapping[str, Sequence],
     others: Sequence[Mapping[str, str]],
-    shelves: Sequence[Mapping[str, object]],
+    record_lists: Sequence[Mapping[str, object]],
 ) -> Iterator[Page]:
     """Yield every page of one machine.
 
     `loads` names the data files of each kernel, and under "" those of the runs; `others` are the machines that have
-    their own pages, `shelves` where the records of all machines are listed.
+    their own pages, `record_lists` where the records of all machines are listed.
     """
     yield overview.page(context, others)
-    yield from (one.page(context) for one in _SINGLE)
+    yield from (module.page(context) for module in _SINGLE)
     for extension in installed():
         yield from (extension.function(page.function)(context) for page in extension.pages)
-    yield compare.page(context, shelves)
+    yield compare.page(context, record_lists)
     yield trend.page(context, loads)
     yield machine.page(context, loads)
     yield Page("method", "How we measure", {"created": context.record.created, "commit": context.record.commit})

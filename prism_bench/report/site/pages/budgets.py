@@ -17,35 +17,35 @@ NEAR = timedelta(days=30)  # a budget that ends within these is worth a word
 def page(context: SiteContext) -> Page:
     """Return the page of all budgets."""
     today = datetime.now(UTC).date()
-    found = sorted((_budget(context, one, today) for one in context.reading.every_budget), key=_rank)
-    counts = Counter(one["verdict"] for one in found)
-    reading, labels = context.reading, {one.name: one.label for one in context.record.cases}
+    rows = sorted((_budget(context, judged, today) for judged in context.reading.every_budget), key=_rank)
+    counts = Counter(row["verdict"] for row in rows)
+    reading, labels = context.reading, {case.name: case.label for case in context.record.cases}
     view = {
         "night": context.record.created,
         "answer": budgets_answer(reading.every_budget, labels),
         "device_file": reading.promises.source or None,
         "counts": {word: counts[word] for word in VERDICTS if counts[word]},
-        "budgets": found,
+        "budgets": rows,
     }
     return Page("budgets", "Budgets", view)
 
 
-def _budget(context: SiteContext, one: BudgetVerdict, today: date) -> dict[str, Any]:
-    budget, case = one.budget, context.cases.get(one.case)
+def _budget(context: SiteContext, judged: BudgetVerdict, today: date) -> dict[str, Any]:
+    budget, case = judged.budget, context.cases.get(judged.case)
     return {
-        "case": one.case,
+        "case": judged.case,
         "label": case.case.label if case else "",
-        "link": case_link(context, one.case),
+        "link": case_link(context, judged.case),
         "metric": budget.metric,
         "at_most": budget.at_most,
         "at_least": budget.at_least,
         "limit": budget.limit,
-        "value": one.value,
-        "interval": one.interval,
-        "verdict": one.verdict,
-        "ratio": one.ratio,
-        "use": one.use,
-        "source": one.source,
+        "value": judged.value,
+        "interval": judged.interval,
+        "verdict": judged.verdict,
+        "ratio": judged.ratio,
+        "use": judged.use,
+        "source": judged.source,
         "owner": budget.owner,
         "reason": budget.reason,
         "expires": budget.expires.isoformat() if budget.expires else None,
@@ -53,5 +53,5 @@ def _budget(context: SiteContext, one: BudgetVerdict, today: date) -> dict[str, 
     }
 
 
-def _rank(one: Mapping[str, Any]) -> tuple[int, float, str]:
-    return VERDICTS.index(one["verdict"]), -(one["use"] or 0), one["case"]
+def _rank(row: Mapping[str, Any]) -> tuple[int, float, str]:
+    return VERDICTS.index(row["verdict"]), -(row["use"] or 0), row["case"]

@@ -39,41 +39,41 @@ RULES_SHOWN = {
 _REACH = log(1.25)  # a whisker's picture ends here; what is beyond touches its edge
 
 
-def page(context: SiteContext, shelves: Sequence[Mapping[str, object]]) -> Page:
+def page(context: SiteContext, record_lists: Sequence[Mapping[str, object]]) -> Page:
     """Return the page that compares the newest run with earlier ones, and any two records."""
-    pairs = [_pair(context, facts, found) for facts, found in context.comparisons]
-    newest = next(((name_of(facts), found) for facts, found in context.comparisons), None)
+    pairs = [_pair(context, facts, comparison) for facts, comparison in context.comparisons]
+    newest = next(((name_of(facts), comparison) for facts, comparison in context.comparisons), None)
     cases = sum(not case.is_edge for case in context.record.cases)
     view = {
         "night": context.record.created,
         "answer": compare_answer(newest, cases),
         "against": pairs,
-        "shelves": shelves,
+        "shelves": record_lists,
         "rules": RULES_SHOWN,
     }
     pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in context.kernels()}
-    stand_ins = {backend: one.name for backend, one in STAND_INS.items()}
+    stand_ins = {backend: stand_in.name for backend, stand_in in STAND_INS.items()}
     look = {"order": _ORDER, "reach": _REACH, "pages": pages, "stand_ins": stand_ins}
-    shown = {"whisker": whisker, "look": look, "offered": sum(int(str(one["records"])) for one in shelves)}
-    drawn = {"shelves": shelves, "rules": RULES_SHOWN, "look": look}
+    shown = {"whisker": whisker, "look": look, "offered": sum(int(str(listed["records"])) for listed in record_lists)}
+    drawn = {"shelves": record_lists, "rules": RULES_SHOWN, "look": look}
     return Page("compare", "Compare", view, shown, scripts=("plot.js", "verdict.js", "compare.js"), drawn=drawn)
 
 
-def _pair(context: SiteContext, facts: Facts, found: RecordComparison | str) -> dict[str, Any]:
+def _pair(context: SiteContext, facts: Facts, comparison: RecordComparison | str) -> dict[str, Any]:
     identity = {"file": facts.file, "created": facts.created, "commit": facts.commit, "name": name_of(facts)}
-    if isinstance(found, str):
-        return {**identity, "reason": found}
-    ordered = sorted(found.cases, key=_rank)
-    plain = comparison_json(found)
-    rows = {one["case"]: one for one in plain.pop("cases")}
-    cases = [{**_UNKNOWN, **rows[one.case], "link": case_link(context, one.case)} for one in ordered]
+    if isinstance(comparison, str):
+        return {**identity, "reason": comparison}
+    ordered = sorted(comparison.cases, key=_rank)
+    plain = comparison_json(comparison)
+    rows = {case["case"]: case for case in plain.pop("cases")}
+    cases = [{**_UNKNOWN, **rows[case.case], "link": case_link(context, case.case)} for case in ordered]
     return {**identity, "reason": None, **plain, "cases": cases}
 
 
-def _rank(one: ComparedCase) -> tuple[int, float]:
+def _rank(case: ComparedCase) -> tuple[int, float]:
     """Sort changes first, the largest ahead."""
-    size = abs(one.judgement.estimate.log) if one.judgement else 0.0
-    return _ORDER.index(one.verdict), -size
+    size = abs(case.judgement.estimate.log) if case.judgement else 0.0
+    return _ORDER.index(case.verdict), -size
 
 
 def whisker(ratio: float, low: float | None, high: float | None) -> dict[str, float]:

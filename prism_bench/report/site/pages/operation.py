@@ -31,9 +31,9 @@ def pages(context: SiteContext) -> Iterator[Page]:
     """Yield a page for each kernel that is written in several languages."""
     for kernel in operations(context):
         tables = implementations(context, kernel)
-        own = forms(context.catalogue, kernel)
-        titles = [language_title(form.written_in) for form in own.values()]
-        spec = own[None]
+        by_variant = forms(context.catalogue, kernel)
+        titles = [language_title(form.written_in) for form in by_variant.values()]
+        spec = by_variant[None]
         view = {
             "kernel": kernel,
             "answer": operation_answer(widest(tables), tables),
@@ -41,7 +41,7 @@ def pages(context: SiteContext) -> Iterator[Page]:
             "languages": titles,
             "workloads": tables,
         }
-        meanings = {name: spec.variants[name].meaning for name in own if name}
+        meanings = {name: spec.variants[name].meaning for name in by_variant if name}
         shown = {
             "origins": ORIGINS,
             "kernel_link": f"{kernel_page(kernel)}.html",
@@ -50,7 +50,7 @@ def pages(context: SiteContext) -> Iterator[Page]:
         }
         yield Page(
             operation_page(kernel),
-            f"{kernel} in {count_text(len(own), 'language')}",
+            f"{kernel} in {count_text(len(by_variant), 'language')}",
             view,
             shown,
             "operation",
@@ -61,10 +61,10 @@ def pages(context: SiteContext) -> Iterator[Page]:
 
 def operation_lines(context: SiteContext) -> list[OperationLine]:
     """Return a line for each operation, that with the largest difference between two languages first."""
-    found: list[OperationLine] = []
+    lines: list[OperationLine] = []
     for kernel in operations(context):
         titles = [language_title(form.written_in) for form in forms(context.catalogue, kernel).values()]
         link = f"{operation_page(kernel)}.html"
         table = widest(implementations(context, kernel))
-        found.append({"kernel": kernel, "link": link, "languages": titles, "widest": table})
-    return sorted(found, key=lambda one: -((one["widest"]["rows"][0]["behind"] or 0) if one["widest"] else 0))
+        lines.append({"kernel": kernel, "link": link, "languages": titles, "widest": table})
+    return sorted(lines, key=lambda line: -((line["widest"]["rows"][0]["behind"] or 0) if line["widest"] else 0))

@@ -62,7 +62,7 @@ def _pills(context: SiteContext, rows: Mapping[str, Sequence[AttentionRow]]) -> 
         for section in ("notes", "attention")
         for kind, place in anchors(rows[section]).items()
     }
-    return [(words, tone, targets.get(kind)) for words, tone, kind in chips(context.reading)]
+    return [(text, tone, targets.get(kind)) for text, tone, kind in chips(context.reading)]
 
 
 def _night(context: SiteContext) -> dict[str, Any]:

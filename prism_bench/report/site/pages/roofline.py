@@ -59,8 +59,8 @@ def _unmeasured(rows: Sequence[Mapping[str, Any]], limits: Limits) -> dict[str, 
     Those of PRODUCTS only where there are cases.
     """
     counts = Counter(row["arithmetic"] for row in rows)
-    kinds = ARITHMETIC | {name: words for name, words in PRODUCTS.items() if counts[name]}
-    return {words: counts[name] for name, words in kinds.items() if ceiling_of(name, limits) is None}
+    kinds = ARITHMETIC | {name: title for name, title in PRODUCTS.items() if counts[name]}
+    return {title: counts[name] for name, title in kinds.items() if ceiling_of(name, limits) is None}
 
 
 def _points(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -49,7 +49,7 @@ def _order(row: Mapping[str, Any]) -> tuple[bool, float]:
 def _pictured(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the first cases of each label as the picture draws them: without the CPU where a peer has a time."""
     labels = dict.fromkeys(row["label"] for row in cases)
-    first = [row for label in labels for row in [one for one in cases if one["label"] == label][:PICTURED]]
+    first = [row for label in labels for row in [case for case in cases if case["label"] == label][:PICTURED]]
     return [
         {**{name: row[name] for name in _PICTURED}, "cpu": None if row["best_peer_time"] else row["cpu"]}
         for row in first
@@ -58,14 +58,14 @@ def _pictured(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _row(context: SiteContext, row: Mapping[Hashable, Any], case: CaseResult) -> dict[str, Any]:
     best = next(iter(rivals.peers(case)), None)
-    words = ", ".join(filter(None, [best.name, best.unstable_text])) if best else None
+    peer = ", ".join(filter(None, [best.name, best.unstable_text])) if best else None
     return {
         "case": row["case"],
         "implementation": row["implementation"],
         "label": row["label"],
         "workload": row["workload"],
         "best_peer": row["best_peer"],
-        "peer_words": words,
+        "peer_words": peer,
         "link": case_link(context, row["case"]),
         **{name: number(row[name]) for name in _NUMBERS},
     }
@@ -75,14 +75,14 @@ def _against_cpu(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return for each label how many cases have a time on the CPU, and the medians of both ratios to it."""
     rows = []
     for label in dict.fromkeys(row["label"] for row in sorted(cases, key=lambda row: row["label"])):
-        own = [row for row in cases if row["label"] == label and row["cpu_ratio"]]
-        copied = [row["cpu_ratio_end_to_end"] for row in own if row["cpu_ratio_end_to_end"]]
-        if own:
+        compared = [row for row in cases if row["label"] == label and row["cpu_ratio"]]
+        copied = [row["cpu_ratio_end_to_end"] for row in compared if row["cpu_ratio_end_to_end"]]
+        if compared:
             rows.append(
                 {
                     "label": label,
-                    "cases": len(own),
-                    "cold": median(row["cpu_ratio"] for row in own),
+                    "cases": len(compared),
+                    "cold": median(row["cpu_ratio"] for row in compared),
                     "end_to_end": middle(copied),
                     "copied": len(copied),
                     "slower": sum(ratio < 1 for ratio in copied),

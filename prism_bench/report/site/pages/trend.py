@@ -21,8 +21,8 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
         "series": context.trend.series,
         "first": context.own[0].when if context.own else None,
         "last": context.own[-1].when if context.own else None,
-        "steps": [_shift(context, one) for one in context.shifts],
-        "breakpoints": [vars(one) for one in context.breakpoints],
+        "steps": [_shift(context, shift) for shift in context.shifts],
+        "breakpoints": [vars(point) for point in context.breakpoints],
         "aside": _aside(context.trend.aside),
         "order": context.history.unordered,
         "problems": [vars(problem) for problem in context.history.problems],
@@ -36,11 +36,11 @@ def _aside(counts: Mapping[str, int]) -> dict[str, int]:
     Of reasons that differ in numbers alone the most frequent one represents all.
     """
     ordered = sorted(counts, key=lambda reason: -counts[reason])
-    found = {
+    totals = {
         group.text: sum(counts[reason] for reason in group.cases)
         for group in alike(("aside", reason, reason) for reason in ordered)
     }
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 
 def _shift(context: SiteContext, shift: Shift) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _shift(context: SiteContext, shift: Shift) -> dict[str, Any]:
 def _picture(context: SiteContext, step: Step) -> dict[str, Any]:
     """Return the runs around the step by number, and the two levels in seconds."""
     series, place = context.past.around(step)
-    nights = [context.run_numbers[one] for one in series.records.tolist()]
+    nights = [context.run_numbers[record] for record in series.records.tolist()]
     return {
         "metric": step.key.metric,
         "nights": nights,

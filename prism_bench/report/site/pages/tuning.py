@@ -26,13 +26,13 @@ def page(context: SiteContext) -> Page:
     folder, problems = context.places.tuning, list[str]()
     kept = _asked(read_kept, kept_path(context.machine, folder), problems)
     measured = _asked(read_measured, measured_path(context.machine, folder), problems)
-    choices = [{**asdict(one), "adopted": one.adopted} for one in kept.choices] if kept else []
-    adopted = [one["speedup"] for one in choices if one["adopted"]]
+    choices = [{**asdict(choice), "adopted": choice.adopted} for choice in kept.choices] if kept else []
+    adopted = [choice["speedup"] for choice in choices if choice["adopted"]]
     gain = geometric_mean(adopted) if adopted else None
     view = {
         "night": context.record.created,
         "answer": tuning_answer(choices, gain),
-        "choices": sorted(choices, key=lambda one: -one["speedup"]),
+        "choices": sorted(choices, key=lambda choice: -choice["speedup"]),
         "adopted": len(adopted),
         "gain": gain,
         "tried": _sessions(folder, problems),
@@ -53,13 +53,13 @@ def _asked(read: Callable[[Path], _Kept | None], path: Path, problems: list[str]
 
 def _sessions(folder: Path, problems: list[str]) -> dict[str, dict[str, Any]]:
     """Return by case every configuration that a session tried with its seconds, as `prism-bench tune` printed them."""
-    found: dict[str, dict[str, Any]] = {}
+    sessions: dict[str, dict[str, Any]] = {}
     for path in sorted(folder.glob("tune-*.json")):
         try:
-            found |= {
-                one["case"]: {"searched": one["searched"], "refused": one["refused"]}
-                for one in as_kind(json_of(path, "readable"), dict)["cases"]
+            sessions |= {
+                case["case"]: {"searched": case["searched"], "refused": case["refused"]}
+                for case in as_kind(json_of(path, "readable"), dict)["cases"]
             }
         except (OSError, ResultsError, ValueError, KeyError, TypeError) as error:
             problems.append(f"{path.name}: not what 'prism-bench tune --output' writes ({error})")
-    return found
+    return sessions
