@@ -1,4 +1,4 @@
-"""What works on this machine and what does not: one finding per check, one file per group of checks, cause and cure."""
+"""What works on this machine and what does not: a finding for each check, with cause and cure."""
 
 from collections.abc import Callable, Iterator
 

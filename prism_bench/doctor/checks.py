@@ -69,32 +69,32 @@ _HOT = 80.0
 
 
 def device_checks() -> Iterator[Check]:
-    """NVML and the driver first; then every GPU that CUDA sees here."""
+    """Yield checks of NVML and the driver, then of every GPU that CUDA sees here."""
     try:
         with opened() as pynvml:
             yield works("NVML", "answers")
             yield _driver(pynvml.nvmlSystemGetDriverVersion())
-            found = devices(pynvml)
-            yield _seen(found)
-            for one in visible(found):
-                yield from _device(pynvml, one)
+            gpus = devices(pynvml)
+            yield _seen(gpus)
+            for gpu in visible(gpus):
+                yield from _device(pynvml, gpu)
     except BackendUnavailable as error:
         yield _no_nvml(str(error))
 
 
-def _no_nvml(said: str) -> Check:
-    """Where the kernel driver has made its device node, a missing library or a refusal is a fault, else just no GPU."""
+def _no_nvml(reason: str) -> Check:
+    """Return a fault where the kernel driver has made its device node, else that there is no GPU."""
     if NODES.exists():
         return broken(
             "NVML",
-            said,
+            reason,
             "a GPU driver is loaded and its library does not answer",
             "make libnvidia-ml.so.1 of the same driver visible here (containers: --gpus all), reload the "
             "driver after an upgrade",
         )
     return missing(
         "NVML",
-        said,
+        reason,
         "install an NVIDIA driver where there is a GPU; without one references, emulator, "
         "compile check and reports work",
     )
@@ -107,14 +107,14 @@ def _driver(version: str) -> Check:
     return works("driver", version)
 
 
-def _seen(found: list[NvmlDevice]) -> Check:
-    names = ", ".join(f"{one.index}: {one.name}" for one in visible(found))
-    if not found:
+def _seen(gpus: list[NvmlDevice]) -> Check:
+    names = ", ".join(f"{gpu.index}: {gpu.name}" for gpu in visible(gpus))
+    if not gpus:
         return missing(
             "GPUs", "the driver lists none", "look at 'dmesg' for Xid errors, and at the container's devices"
         )
     if not names:
-        return broken("GPUs", f"{len(found)}, none visible", f"{VISIBLE} hides them", f"unset {VISIBLE} or correct it")
+        return broken("GPUs", f"{len(gpus)}, none visible", f"{VISIBLE} hides them", f"unset {VISIBLE} or correct it")
     return works("GPUs", names)
 
 
@@ -219,14 +219,14 @@ def _neighbours(device: NvmlDevice, reading: DeviceReading) -> Check:
     name = f"other processes on GPU {device.index}"
     if reading.processes is None:
         return note(name, "unknown", reading.missing["processes"], "make sure that nothing else runs there")
-    others = [one for one in reading.processes if not one.ours]
+    others = [process for process in reading.processes if not process.ours]
     if not others:
         free = bytes_text(reading.values.get("memory_free"))
         return works(name, f"none; {free} free")
-    words = ", ".join(f"{one} {bytes_text(one.memory)}" for one in others)
+    text = ", ".join(f"{process} {bytes_text(process.memory)}" for process in others)
     return note(
         name,
-        words,
+        text,
         "they share the device; measurements during which one works are refused",
         "end them, or choose another GPU with CUDA_VISIBLE_DEVICES",
     )
@@ -259,25 +259,27 @@ def cuda_checks() -> Iterator[Check]:
 
 
 def _cupy() -> Check:
-    found = installed(*_CUPY)
-    if not found:
+    builds = installed(*_CUPY)
+    if not builds:
         return missing(
             "CuPy", "the package is not installed", f"{pip_install('cuda13')}, or cuda12 for an older driver"
         )
-    if len(found) > 1:
-        return broken("CuPy", ", ".join(found), "two builds overwrite each other's files", "uninstall all, install one")
-    return works("CuPy", found[0])
+    if len(builds) > 1:
+        return broken(
+            "CuPy", ", ".join(builds), "two builds overwrite each other's files", "uninstall all, install one"
+        )
+    return works("CuPy", builds[0])
 
 
 def installed(*packages: str) -> list[str]:
-    """`name version` of those of the packages that are installed."""
-    found = []
+    """Return `name version` of each of the packages that is installed."""
+    versions = []
     for package in packages:
         try:
-            found.append(f"{package} {metadata.version(package)}")
+            versions.append(f"{package} {metadata.version(package)}")
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def _nvrtc() -> Check:
@@ -300,7 +302,7 @@ def _headers() -> Iterator[Check]:
 
 
 def _backend() -> Iterator[Check]:
-    """Yield the whole road at once: context, compile, load, allocate."""
+    """Yield checks that a context opens and that a kernel compiles and loads."""
     try:
         facts = open_backend("cuda").facts()
     except BackendUnavailable as error:
@@ -334,7 +336,7 @@ _BUSY = 0.5  # of the cores
 
 
 def host_checks() -> Iterator[Check]:
-    """From the interpreter to the load."""
+    """Yield checks from the interpreter to the load."""
     yield works("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     yield _package()
     yield from _compiler()
@@ -382,7 +384,7 @@ def _cache() -> Check:
 
 
 def _load() -> Check:
-    """Host times (launch cost, end to end) suffer from neighbours on the CPU."""
+    """Check the load: launch costs and end-to-end times scatter where other programs use the CPU."""
     load, cores = os.getloadavg()[0], os.cpu_count() or 1
     if load > _BUSY * cores:
         return note(
@@ -409,7 +411,7 @@ _WANTED = {
 
 
 def libraries_checks() -> Iterator[Check]:
-    """One check per package; none is imported, which could take seconds."""
+    """Yield a check of each package; no package is imported, which could take seconds."""
     for module, (package, purpose, extra) in _WANTED.items():
         if find_spec(module) is None:
             yield missing(package, f"not installed; it is for {purpose}", pip_install(extra))
@@ -423,7 +425,7 @@ def libraries_checks() -> Iterator[Check]:
 
 
 def _strong(library: Library) -> Check:
-    """Return a check of a library that only some peers ask for: a note where it is absent."""
+    """Return a check of a library that only some peers need: a note where it is absent."""
     if library.is_installed():
         return works(library.distribution, library.installed_version() or "version unknown")
     cause = "not installed; peers that call it have no time"
@@ -438,7 +440,7 @@ _CAP_SYS_ADMIN = 1 << 21
 
 
 def profiling_checks() -> Iterator[Check]:
-    """Every tool, then the permission that ncu needs, then the locale."""
+    """Yield checks of every tool, of the permission that ncu needs, and of the locale."""
     for name in TOOLS:
         yield _tool(name)
     if NODES.exists():
@@ -476,7 +478,7 @@ def _restricted() -> bool | None:
 
 
 def _is_administrator() -> bool:
-    """Whether this process may do what the driver keeps for administrators: a container's root often may not."""
+    """Return whether the driver takes this process for an administrator's: a container's root often is not."""
     try:
         line = next(line for line in STATUS.read_text().splitlines() if line.startswith("CapEff:"))
     except (OSError, StopIteration):
@@ -536,7 +538,7 @@ ABILITIES = (
 def answers(checks: Iterable[Check], abilities: Iterable[Ability] = ABILITIES) -> list[AbilityAnswer]:
     """Return an answer for each ability; a check that was not made counts as failed."""
     by_name = {check.name: check for check in checks}
-    return [_answer(one, by_name) for one in abilities]
+    return [_answer(ability, by_name) for ability in abilities]
 
 
 def _answer(ability: Ability, by_name: Mapping[str, Check]) -> AbilityAnswer:

@@ -183,12 +183,12 @@ def unread(facts: FitnessFacts) -> FitnessProblem | None:
 
 def events(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge errors that the driver reported during the probe."""
-    found = facts.evidence.events if facts.evidence else ()
-    if not found:
+    errors = facts.evidence.events if facts.evidence else ()
+    if not errors:
         return None
     return FitnessProblem(
         "no",
-        ", ".join(found),
+        ", ".join(errors),
         "the driver reported errors during the probe",
         "look them up in NVIDIA's list of Xids; reset the GPU",
     )
@@ -301,7 +301,8 @@ def clock_unsteady(facts: FitnessFacts) -> FitnessProblem | None:
 
 def hot(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge the temperature, at rest and during the probe."""
-    heat = max((one for one in (facts.value("temperature"), _probed_heat(facts)) if one is not None), default=None)
+    under_load = facts.evidence.highest("temperature") if facts.evidence else None
+    heat = max((value for value in (facts.value("temperature"), under_load) if value is not None), default=None)
     limit = facts.value("slowdown_temperature") or _HOT + _MARGIN
     if heat is None or heat < limit - _MARGIN:
         return None
@@ -325,23 +326,25 @@ def memory_errors(facts: FitnessFacts) -> FitnessProblem | None:
 
 def neighbours(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge other processes: one that works makes times wrong, one that only holds memory may begin to."""
-    found = [one for one in facts.reading.processes or () if not one.ours]
-    working = [one for one in found if one.busy] or (facts.evidence is not None and facts.evidence.busy_neighbours)
-    words = [f"{one} {bytes_text(one.memory)}" for one in found]
+    others = [process for process in facts.reading.processes or () if not process.ours]
+    working = [process for process in others if process.busy] or (
+        facts.evidence is not None and facts.evidence.busy_neighbours
+    )
+    texts = [f"{process} {bytes_text(process.memory)}" for process in others]
     later = facts.evidence.neighbours if facts.evidence else ()
-    words += [one for one in later if not any(word.startswith(one) for word in words)]
-    if not words and not working:
+    texts += [process for process in later if not any(word.startswith(process) for word in texts)]
+    if not texts and not working:
         return None
     cure = "end them, or choose another GPU with CUDA_VISIBLE_DEVICES"
     if working:
-        return FitnessProblem("no", ", ".join(words), "another process works on this GPU", cure)
-    return FitnessProblem("care", ", ".join(words), "another process holds memory and may begin to work", cure)
+        return FitnessProblem("no", ", ".join(texts), "another process works on this GPU", cure)
+    return FitnessProblem("care", ", ".join(texts), "another process holds memory and may begin to work", cure)
 
 
 def busy(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge a device that works although nobody is seen on it: a neighbour in another container."""
     share = facts.value("utilization")
-    if share is None or share <= _BUSY_AT_REST or any(not one.ours for one in facts.reading.processes or ()):
+    if share is None or share <= _BUSY_AT_REST or any(not process.ours for process in facts.reading.processes or ()):
         return None
     return FitnessProblem(
         "no",
@@ -425,10 +428,6 @@ def _best_clock(facts: FitnessFacts) -> float | None:
     return max(facts.clocks, default=None) or facts.value("sm_clock")
 
 
-def _probed_heat(facts: FitnessFacts) -> float | None:
-    return facts.evidence.highest("temperature") if facts.evidence else None
-
-
 # Rules about the probe: spread, drift and odd launches of a short and of a memory-bound kernel, and its bandwidth.
 #
 # The limits follow from the stored records of an H200 (reports/runs): the quartiles of a 4 us copy are within 5 % of
@@ -442,7 +441,7 @@ _PARTS = 5  # of the probe: the first is compared with the last
 
 @dataclass(frozen=True)
 class NoiseLimit:
-    """From `care` on a share is worth a word, from `no` on times are of no use."""
+    """Limits of a share: from `care` on it is worth a warning, from `no` on times are of no use."""
 
     care: float
     no: float
@@ -454,17 +453,20 @@ class NoiseLimit:
 
 @dataclass(frozen=True)
 class NoiseLimits:
-    """Limits of one kind of kernel: quartiles over median, change from begin to end, launches slower than `odd` x."""
+    """Limits of one kind of kernel: quartiles over median, change from begin to end, share of odd launches.
+
+    A launch is odd if it takes more than `odd_from` times the median.
+    """
 
     spread: NoiseLimit
     drift: NoiseLimit
-    odd: float
-    odd_share: NoiseLimit
+    odd: NoiseLimit
+    odd_from: float
 
 
 _LIMITS: dict[Kind, NoiseLimits] = {
-    "small": NoiseLimits(NoiseLimit(0.08, 0.3), NoiseLimit(0.04, 0.2), 1.5, NoiseLimit(0.02, 0.2)),
-    "bandwidth": NoiseLimits(NoiseLimit(0.03, 0.15), NoiseLimit(0.02, 0.1), 1.1, NoiseLimit(0.02, 0.2)),
+    "small": NoiseLimits(NoiseLimit(0.08, 0.3), NoiseLimit(0.04, 0.2), NoiseLimit(0.02, 0.2), 1.5),
+    "bandwidth": NoiseLimits(NoiseLimit(0.03, 0.15), NoiseLimit(0.02, 0.1), NoiseLimit(0.02, 0.2), 1.1),
 }
 
 
@@ -499,7 +501,7 @@ def figures(kernel: ProbedKernel) -> ProbeFigures:
         middle,
         (quarter[2] - quarter[0]) / middle,
         median(seconds[-part:]) / median(seconds[:part]) - 1,
-        sum(one > _LIMITS[kernel.kind].odd * middle for one in seconds) / len(seconds),
+        sum(time > _LIMITS[kernel.kind].odd_from * middle for time in seconds) / len(seconds),
         kernel.bytes / middle if kernel.kind == "bandwidth" and kernel.bytes else None,
         median(clocks) if clocks else None,
     )
@@ -528,45 +530,61 @@ def unprobed(facts: FitnessFacts) -> FitnessProblem | None:
 
 def spread(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge how far launches of one kernel are apart."""
-    return _worst(
-        facts,
-        "spread",
-        lambda one: one.spread,
-        lambda one: (
-            f"{one.case}: half of its launches are {share_text(one.spread)} apart",
-            "something disturbs the launches",
-            "lock the clocks, end other work on the GPU and on the host, and look again",
-        ),
+    worst = _noisiest(facts, "spread")
+    if worst is None:
+        return None
+    severity, kernel = worst
+    return FitnessProblem(
+        severity,
+        f"{kernel.case}: half of its launches are {share_text(kernel.spread)} apart",
+        "something disturbs the launches",
+        "lock the clocks, end other work on the GPU and on the host, and look again",
     )
 
 
 def drift(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge whether times change from begin to end, as they do while a device warms up."""
-    return _worst(
-        facts,
-        "drift",
-        lambda one: abs(one.drift),
-        lambda one: (
-            f"{one.case}: {share_text(abs(one.drift))} "
-            f"{'slower' if one.drift > 0 else 'faster'} at the end than at first",
-            "clock or temperature have not settled",
-            "warm the device up, lock the clocks, and look again",
-        ),
+    worst = _noisiest(facts, "drift")
+    if worst is None:
+        return None
+    severity, kernel = worst
+    direction = "slower" if kernel.drift > 0 else "faster"
+    return FitnessProblem(
+        severity,
+        f"{kernel.case}: {share_text(abs(kernel.drift))} {direction} at the end than at first",
+        "clock or temperature have not settled",
+        "warm the device up, lock the clocks, and look again",
     )
 
 
 def odd_launches(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge the launches that are far slower than the others."""
-    return _worst(
-        facts,
-        "odd_share",
-        lambda one: one.odd,
-        lambda one: (
-            f"{one.case}: {share_text(one.odd)} of the launches take more than {_LIMITS[one.kind].odd:g} x the median",
-            "something else works on the device or on the memory from time to time",
-            "end other work on the GPU; look for a display, a monitor or another container",
-        ),
+    worst = _noisiest(facts, "odd")
+    if worst is None:
+        return None
+    severity, kernel = worst
+    times = f"{_LIMITS[kernel.kind].odd_from:g} x the median"
+    return FitnessProblem(
+        severity,
+        f"{kernel.case}: {share_text(kernel.odd)} of the launches take more than {times}",
+        "something else works on the device or on the memory from time to time",
+        "end other work on the GPU; look for a display, a monitor or another container",
     )
+
+
+def _noisiest(
+    facts: FitnessFacts, figure: Literal["spread", "drift", "odd"]
+) -> tuple[Literal["no", "care"], ProbeFigures] | None:
+    """Return the gravest severity of one kind of noise, with its kernel; None where all are within their limits."""
+    graded = [
+        (getattr(_LIMITS[kernel.kind], figure).severity(abs(getattr(kernel, figure))), kernel)
+        for kernel in map(figures, _judged(facts))
+    ]
+    for severity in ("no", "care"):
+        for grade, kernel in graded:
+            if grade == severity:
+                return severity, kernel
+    return None
 
 
 def bandwidth(facts: FitnessFacts) -> FitnessProblem | None:
@@ -591,29 +609,14 @@ def summary(kernel: ProbedKernel) -> str:
     """Return one line about a kernel of the probe, with its median, spread, drift and odd launches."""
     if len(kernel.samples) < 2:
         return count_text(len(kernel.samples), "launch", "launches")
-    one = figures(kernel)
-    rate = f" ({rate_text(one.bandwidth, 'B/s')})" if one.bandwidth else ""
-    changes = f"spread {share_text(one.spread)}, drift {one.drift * 100:+.1f} %, {share_text(one.odd)} odd"
-    return f"{time_text(one.median)}{rate}, {changes}, n={one.samples}"
+    probe = figures(kernel)
+    rate = f" ({rate_text(probe.bandwidth, 'B/s')})" if probe.bandwidth else ""
+    changes = f"spread {share_text(probe.spread)}, drift {probe.drift * 100:+.1f} %, {share_text(probe.odd)} odd"
+    return f"{time_text(probe.median)}{rate}, {changes}, n={probe.samples}"
 
 
 def _judged(facts: FitnessFacts) -> Iterable[ProbedKernel]:
     return (kernel for kernel in facts.kernels if len(kernel.samples) >= LEAST_SAMPLES)
-
-
-def _worst(
-    facts: FitnessFacts,
-    limit: str,
-    share: Callable[[ProbeFigures], float],
-    words: Callable[[ProbeFigures], tuple[str, str, str]],
-) -> FitnessProblem | None:
-    """Return the gravest problem that one kind of noise makes; None where every kernel is within its limits."""
-    found = [(getattr(_LIMITS[one.kind], limit).severity(share(one)), one) for one in map(figures, _judged(facts))]
-    for severity in ("no", "care"):
-        for grave, one in found:
-            if grave == severity:
-                return FitnessProblem(severity, *words(one))
-    return None
 
 
 # One answer from all rules, and its exit code.
@@ -646,8 +649,8 @@ class Fitness:
 
 def judged_fitness(facts: FitnessFacts) -> Fitness:
     """Return the answer of every rule to the facts."""
-    found = [(name, problem) for name, rule in RULES.items() if (problem := rule(facts))]
-    return Fitness(facts, tuple(sorted(found, key=lambda one: list(_ANSWERS).index(one[1].severity))))
+    problems = [(name, problem) for name, rule in RULES.items() if (problem := rule(facts))]
+    return Fitness(facts, tuple(sorted(problems, key=lambda named: list(_ANSWERS).index(named[1].severity))))
 
 
 # Noise probe: cold launches of a short and of a memory-bound kernel in turn, every one of them kept.
@@ -733,7 +736,7 @@ def examine_gpu(
 ) -> Fitness:
     """Read the first GPU that CUDA sees here, probe it for `seconds`, and return whether it is fit to measure on.
 
-    BackendUnavailable without a GPU. Where NVML or CUDA is missing, what the other one shows is judged alone.
+    BackendUnavailable without a GPU. Where NVML or CUDA is missing, only what the other one shows is judged.
     """
     reading = _read()
     try:
@@ -764,8 +767,8 @@ def _read() -> GpuReading | str:
     """Return the reading of the first visible GPU; why there is none where NVML shows none."""
     try:
         with opened() as pynvml:
-            found = visible(devices(pynvml))
-            return _read_gpu(pynvml, found[0]) if found else "NVML lists no visible GPU"
+            gpus = visible(devices(pynvml))
+            return _read_gpu(pynvml, gpus[0]) if gpus else "NVML lists no visible GPU"
     except BackendUnavailable as error:
         return str(error)
 
