@@ -84,7 +84,7 @@ class KeptClaims:
 
     def _kept(self, path: Path, answers: Sequence[AnsweredClaim]) -> KeptClaim:
         claim, records = checked(read_bytes(path), str(path))
-        stale = SideChecks(claim, records).strange(self.catalogue)
+        stale = SideChecks(claim, records).unknown_files(self.catalogue)
         own = tuple(one for one in answers if one.claim.digest == claim.digest)
         return KeptClaim(path, claim, records[claim.kernel.record], tuple(stale), own)
 

@@ -1,4 +1,4 @@
-"""Checks of a claim before anything of it runs: bytes, hashes, signatures and machine code."""
+"""Checks of a claim before any of its code runs: bytes, hashes, figures, machine code and signatures."""
 
 import http.client
 import re
@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from prism_bench.compilation import sass_hash as compilation_sass_hash
 from prism_bench.compilation.cubin import sass_hash, toolchain
 from prism_bench.compilation.prebuilt import cubin_architecture, cubin_resources
 from prism_bench.compilation.program import compiler_of
@@ -28,7 +27,6 @@ from prism_bench.extensions.claims.document import (
     Claim,
     ClaimContest,
     ClaimedCode,
-    ClaimSide,
     Derived,
     baseline_name,
     decoded,
@@ -52,67 +50,14 @@ if TYPE_CHECKING:
     from prism_bench.extensions.judge.jail_client import JailCell
 
 
-# Checks of a claim's machine code: its cubins, their hashes and entries, and what its records say ran.
-
+_CLOSE = 1e-5  # relative: six digits are kept
 # NVRTC has the ptxas of the same release, which leaves its number in the cubin.
 _RELEASE, _NVRTC = re.compile(rb"release (\d+\.\d+)"), re.compile(r"NVRTC (\d+\.\d+)")
 _ENTRY, _OPTIONAL = {"symbol": str, "registers": int, "spilled": int, "shared": int}, {"card"}
 
 
-def _check_code(claim: Claim, records: tuple[RunRecord, ...]) -> None:
-    """Hold cubins to the hashes of their instructions, and those to what ran."""
-    for side in claim.sides:
-        for code in side.code:
-            cubin = unpacked(claim.files[code.cubin], f"{side.name}: cubin")
-            try:
-                found = sass_hash(cubin)
-            except Exception as error:  # whatever a reader of ELF raises for bytes that are none
-                raise ResultsError(f"{side.name}: its cubin cannot be read ({type(error).__name__})") from None
-            if found != code.sass:
-                raise ResultsError(f"{side.name}: the instructions of its cubin have the hash {found}, not {code.sass}")
-            _check_entries(side.name, code, cubin)
-            capability = device_in(records[side.record]).compute_capability
-            if code.architecture != str(capability):
-                raise ResultsError(f"{side.name}: a cubin for sm_{code.architecture}, measured on sm_{capability}")
-        ran = records[side.record].case(side.case)
-        recorded = ran.code.get("sass") if ran and claim.backend == "cuda" else None
-        if len(side.code) == 1 and recorded and recorded != side.code[0].sass:
-            raise ResultsError(f"{side.name}: its cubin is not what was timed: {side.code[0].sass}, not {recorded}")
-
-
-def _check_entries(name: str, code: ClaimedCode, cubin: bytes) -> None:
-    """Hold what a claim states of its entries to the cubin: symbols, registers, shared memory, and spills."""
-    if code.architecture != str(cubin_architecture(cubin)):
-        raise ResultsError(f"{name}: its cubin is for sm_{cubin_architecture(cubin)}, not sm_{code.architecture:.20}")
-    release, compiler = _RELEASE.search(toolchain(cubin)), _NVRTC.fullmatch(code.compiler)
-    if release and compiler and release[1].decode() != compiler[1]:
-        raise ResultsError(f"{name}: its cubin is of release {release[1].decode()}, not of {code.compiler:.40}")
-    found = cubin_resources(cubin)
-    symbols = [str(stated.get("symbol")) for stated in code.entries.values()]
-    if not symbols or len(set(symbols)) < len(symbols):
-        raise ResultsError(f"{name}: code.entries is empty, or names one symbol of its cubin twice")
-    for text, stated in code.entries.items():
-        if set(stated) - _OPTIONAL != set(_ENTRY) or any(type(stated[key]) is not kind for key, kind in _ENTRY.items()):
-            raise ResultsError(f"{name}: {text:.80} has other fields than {', '.join(_ENTRY)}")
-        known = found.get(str(stated.get("symbol")))
-        if known is None:
-            raise ResultsError(f"{name}: its cubin has no {stated.get('symbol')!r:.80}, which {text:.80} names")
-        if (stated.get("registers"), stated.get("shared")) != (known.registers, known.shared_bytes):
-            raise ResultsError(
-                f"{name}: {text:.80} takes {count_text(known.registers, 'register')} and {known.shared_bytes} B of "
-                "shared memory"
-            )
-        if stated.get("spilled") and not known.stack_bytes:
-            raise ResultsError(f"{name}: {text:.80} cannot spill, since its cubin gives it no stack")
-
-
-# Checks of a claim before anything of it runs: its bytes, its hashes, and what it states against its own records.
-
-_CLOSE = 1e-5  # relative: six digits are kept
-
-
 def checked(content: bytes, origin: str) -> tuple[Claim, tuple[RunRecord, ...]]:
-    """Return the claim in a file's bytes with its records; a ResultsError names the first thing that is wrong."""
+    """Return the claim in a file's bytes with its records; raise a ResultsError that names the first fault."""
     claim = decoded(content, origin)
     try:
         records = tuple(decode(plain, f"records[{number}]") for number, plain in enumerate(claim.records))
@@ -128,12 +73,6 @@ def checked(content: bytes, origin: str) -> tuple[Claim, tuple[RunRecord, ...]]:
     return claim, records
 
 
-def _contest_of(claim: Claim, records: tuple[RunRecord, ...]) -> ClaimContest:
-    """Return the two sides of a claim in its records."""
-    kernel, baseline = ((side.record, side.case, side.subject) for side in claim.sides)
-    return ClaimContest(claim.metric, records, kernel, baseline, foreign=claim.origin != OWN)
-
-
 def _check_files(claim: Claim) -> None:
     if len(claim.files) > MOST_FILES:
         raise ResultsError(f"{count_text(len(claim.files), 'file')}; a claim has at most {MOST_FILES}")
@@ -143,7 +82,8 @@ def _check_files(claim: Claim) -> None:
             raise ResultsError(f"files: {key[:16]}: its content has another hash")
         if packed(content).encoding != file.encoding:
             raise ResultsError(f"files: {key[:16]}: its encoding is {file.encoding!r:.40}, where text needs none")
-    used = set(_used(claim))
+    used = {key for side in claim.sides for key in side.files.values()}
+    used |= {code.cubin for side in claim.sides for code in side.code}
     if missing := sorted(used - set(claim.files)):
         raise ResultsError(f"files: {missing[0][:16]} is named and not there")
     if unused := sorted(set(claim.files) - used):
@@ -155,14 +95,70 @@ def _check_files(claim: Claim) -> None:
             raise ResultsError(f"{side.name}: its spec {side.spec!r:.80} is none of its files")
 
 
-def _used(claim: Claim) -> Iterator[str]:
+def _check_figures(claim: Claim, records: tuple[RunRecord, ...]) -> None:
+    """Compare all that the claim states with the figures of its records."""
+    kernel, baseline = ((side.record, side.case, side.subject) for side in claim.sides)
+    contest = ClaimContest(claim.metric, records, kernel, baseline, foreign=claim.origin != OWN)
+    if contest.kernel == contest.baseline:
+        raise ResultsError("both sides are the same measurement")
+    figures = derived(contest, claim.baseline.name)
+    _check_missing(claim, contest)
+    for figure in fields(Derived):
+        stated = claim.inputs.seeds if figure.name == "seeds" else getattr(claim, figure.name)
+        _require_same(figure.name, stated, getattr(figures, figure.name))
+    for place, stated, side in (("kernel", claim.kernel, kernel), ("baseline", claim.baseline, baseline)):
+        _require_same(place, stated, timed(stated, contest.medians(side)))
+        name = baseline_name(contest.case(side), side[2])
+        if stated.name != name and not stated.name.startswith(f"{name} at "):  # a build may add its origin
+            raise ResultsError(f"{place}.name is {stated.name!r:.80}; its record has {name!r:.80}")
+
+
+def _check_missing(claim: Claim, contest: ClaimContest) -> None:
+    """Refuse a claim that does not list all that it lacks, and an imported claim with code, which it cannot have."""
+    unlisted = [entry for entry in missing_of(contest, claim.ceilings) if entry not in claim.missing]
+    unlisted += _unlisted_code(claim) if claim.origin == OWN else ()
+    if unlisted:
+        raise ResultsError(f"missing: it does not say that it lacks {unlisted[0]}")
+    if claim.origin != OWN and (claim.files or any(side.files or side.code for side in claim.sides)):
+        raise ResultsError(f"origin: results of {claim.origin!r:.40} come without code")
+    if claim.inputs.hidden != (HIDDEN if claim.kernel.files else ""):
+        raise ResultsError("inputs.hidden: not the rule for inputs that a replay draws")
+
+
+def _unlisted_code(claim: Claim) -> Iterator[str]:
+    """Yield sources, machine code and input hashes that an own claim neither has nor lists as missing."""
     for side in claim.sides:
-        yield from side.files.values()
-        yield from (code.cubin for code in side.code)
+        code = f"the machine code of {side.name}", f"the machine code of {side.case}"
+        if not side.files and f"the sources of {side.name}" not in claim.missing:
+            yield f"the sources of {side.name}"
+        elif side.files and not side.code and side.subject == "kernel" and not _lists(claim, *code):
+            yield code[0]
+    if claim.kernel.files and not claim.inputs.sha256 and not _lists(claim, INPUT_HASHES):
+        yield INPUT_HASHES
+
+
+def _lists(claim: Claim, *beginnings: str) -> bool:
+    return any(entry.startswith(beginnings) for entry in claim.missing)
+
+
+def _require_same(place: str, stated: Any, recorded: Any) -> None:
+    """Raise a ResultsError with the first place where the two differ by more than rounding."""
+    stated, recorded = msgspec.to_builtins(stated), msgspec.to_builtins(recorded)
+    if isinstance(stated, dict) and isinstance(recorded, dict):
+        for key in {**stated, **recorded}:
+            _require_same(f"{place}.{key}", stated.get(key), recorded.get(key))
+    elif isinstance(stated, list) and isinstance(recorded, list) and len(stated) == len(recorded):
+        for number, pair in enumerate(zip(stated, recorded, strict=True)):
+            _require_same(f"{place}[{number}]", *pair)
+    elif isinstance(stated, float) and isinstance(recorded, float):
+        if not isclose(stated, recorded, rel_tol=_CLOSE):
+            raise ResultsError(f"{place} is {stated!r}; its records give {recorded!r}")
+    elif stated != recorded:
+        raise ResultsError(f"{place} is {stated!r:.80}; its records give {recorded!r:.80}")
 
 
 def _check_records(claim: Claim, records: tuple[RunRecord, ...]) -> None:
-    """Hold the records to the claim: they have its sides and ceiling benchmarks alone, from the tool that it names."""
+    """Refuse records of other cases than the sides and ceiling benchmarks, or from another tool than `origin`."""
     tools = {record.backend if record.imported else OWN for record in records}
     if tools != {claim.origin}:
         raise ResultsError(f"origin is {claim.origin!r:.40}; its records are from {', '.join(sorted(tools)) or 'none'}")
@@ -177,8 +173,18 @@ def _check_records(claim: Claim, records: tuple[RunRecord, ...]) -> None:
                 _require_own_case(f"records[{number}]", case, set(record.protocol.get("seeds", ())))
 
 
+def _require_own_case(place: str, case: CaseResult, seeds: set[int]) -> None:
+    """Refuse a result with the name of another case, or with a verification on a seed outside its protocol."""
+    kernel, _, workload = case.name.removesuffix("]").partition("[")
+    if kernel != baseline_name(case, "kernel") or set(workload.split(",")) != set(case.workload_text.split(",")):
+        raise ResultsError(f"{place}: {case.name!r:.80} is of {baseline_name(case, 'kernel')}[{case.workload_text}]")
+    for entry in case.verification:
+        if entry.get("seed") not in seeds:
+            raise ResultsError(f"{place}: {case.name!r:.80}: its protocol has no seed {entry.get('seed')} to verify")
+
+
 def _check_times(claim: Claim, records: tuple[RunRecord, ...]) -> None:
-    """Refuse a time that is impossible by the limits in its record, also where the record calls it valid."""
+    """Refuse a time that is impossible by the limits in its record, even if the record calls it valid."""
     for place, side in (("kernel", claim.kernel), ("baseline", claim.baseline)):
         case = records[side.record].case(side.case)
         if case is None:
@@ -188,89 +194,59 @@ def _check_times(claim: Claim, records: tuple[RunRecord, ...]) -> None:
             raise ResultsError(f"{place}: {side.name:.80} cannot take {time_text(side.seconds)}: {refusal}")
 
 
-def _require_own_case(place: str, case: CaseResult, seeds: set[int]) -> None:
-    """Refuse a result whose name is another case's, or that was verified on other inputs than its protocol's."""
-    kernel, _, workload = case.name.removesuffix("]").partition("[")
-    if kernel != baseline_name(case, "kernel") or set(workload.split(",")) != set(case.workload_text.split(",")):
-        raise ResultsError(f"{place}: {case.name!r:.80} is of {baseline_name(case, 'kernel')}[{case.workload_text}]")
-    for entry in case.verification:
-        if entry.get("seed") not in seeds:
-            raise ResultsError(f"{place}: {case.name!r:.80}: its protocol has no seed {entry.get('seed')} to verify")
-
-
-def _check_figures(claim: Claim, records: tuple[RunRecord, ...]) -> None:
-    """Hold everything that the claim states to what its records give."""
-    contest = _contest_of(claim, records)
-    if contest.kernel == contest.baseline:
-        raise ResultsError("both sides are the same measurement")
-    found = derived(contest, claim.baseline.name)
-    _check_missing(claim, contest)
-    for one in fields(Derived):
-        stated = claim.inputs.seeds if one.name == "seeds" else getattr(claim, one.name)
-        _require_same(one.name, stated, getattr(found, one.name))
-    for place, side in (("kernel", contest.kernel), ("baseline", contest.baseline)):
-        own: ClaimSide = getattr(claim, place)
-        _require_same(place, own, timed(own, contest.medians(side)))
-        _require_name(place, own, contest, side)
-
-
-def _check_missing(claim: Claim, contest: ClaimContest) -> None:
-    """Refuse a claim that keeps silent about what it lacks, and an imported one that has what it cannot have."""
-    silent = [one for one in missing_of(contest, claim.ceilings) if one not in claim.missing]
-    silent += _unlisted(claim) if claim.origin == OWN else ()
-    if silent:
-        raise ResultsError(f"missing: it does not say that it lacks {silent[0]}")
-    if claim.origin != OWN and (claim.files or any(side.files or side.code for side in claim.sides)):
-        raise ResultsError(f"origin: results of {claim.origin!r:.40} come without code")
-    if claim.inputs.hidden != (HIDDEN if claim.kernel.files else ""):
-        raise ResultsError("inputs.hidden: not the rule for inputs that a replay draws")
-
-
-def _unlisted(claim: Claim) -> Iterator[str]:
-    """Yield what an own claim does not have and does not list as missing."""
+def _check_code(claim: Claim, records: tuple[RunRecord, ...]) -> None:
+    """Compare cubins with the hashes of their instructions, and the hashes with those of the timed code."""
     for side in claim.sides:
-        code = f"the machine code of {side.name}", f"the machine code of {side.case}"
-        if not side.files and f"the sources of {side.name}" not in claim.missing:
-            yield f"the sources of {side.name}"
-        elif side.files and not side.code and side.subject == "kernel" and not _lists(claim, *code):
-            yield code[0]
-    if claim.kernel.files and not claim.inputs.sha256 and not _lists(claim, INPUT_HASHES):
-        yield INPUT_HASHES
+        for code in side.code:
+            cubin = unpacked(claim.files[code.cubin], f"{side.name}: cubin")
+            try:
+                sass = sass_hash(cubin)
+            except Exception as error:  # a reader of ELF may raise anything for other bytes
+                raise ResultsError(f"{side.name}: its cubin cannot be read ({type(error).__name__})") from None
+            if sass != code.sass:
+                raise ResultsError(f"{side.name}: the instructions of its cubin have the hash {sass}, not {code.sass}")
+            _check_entries(side.name, code, cubin)
+            capability = device_in(records[side.record]).compute_capability
+            if code.architecture != str(capability):
+                raise ResultsError(f"{side.name}: a cubin for sm_{code.architecture}, measured on sm_{capability}")
+        ran = records[side.record].case(side.case)
+        recorded = ran.code.get("sass") if ran and claim.backend == "cuda" else None
+        if len(side.code) == 1 and recorded and recorded != side.code[0].sass:
+            raise ResultsError(f"{side.name}: its cubin is not what was timed: {side.code[0].sass}, not {recorded}")
 
 
-def _lists(claim: Claim, *beginnings: str) -> bool:
-    return any(one.startswith(beginnings) for one in claim.missing)
+def _check_entries(name: str, code: ClaimedCode, cubin: bytes) -> None:
+    """Compare the stated entries with the cubin: symbols, registers, shared memory and spills."""
+    if code.architecture != str(cubin_architecture(cubin)):
+        raise ResultsError(f"{name}: its cubin is for sm_{cubin_architecture(cubin)}, not sm_{code.architecture:.20}")
+    release, compiler = _RELEASE.search(toolchain(cubin)), _NVRTC.fullmatch(code.compiler)
+    if release and compiler and release[1].decode() != compiler[1]:
+        raise ResultsError(f"{name}: its cubin is of release {release[1].decode()}, not of {code.compiler:.40}")
+    resources = cubin_resources(cubin)
+    symbols = [str(stated.get("symbol")) for stated in code.entries.values()]
+    if not symbols or len(set(symbols)) < len(symbols):
+        raise ResultsError(f"{name}: code.entries is empty, or names one symbol of its cubin twice")
+    for text, stated in code.entries.items():
+        if set(stated) - _OPTIONAL != set(_ENTRY) or any(type(stated[key]) is not kind for key, kind in _ENTRY.items()):
+            raise ResultsError(f"{name}: {text:.80} has other fields than {', '.join(_ENTRY)}")
+        known = resources.get(str(stated.get("symbol")))
+        if known is None:
+            raise ResultsError(f"{name}: its cubin has no {stated.get('symbol')!r:.80}, which {text:.80} names")
+        if (stated.get("registers"), stated.get("shared")) != (known.registers, known.shared_bytes):
+            raise ResultsError(
+                f"{name}: {text:.80} takes {count_text(known.registers, 'register')} and {known.shared_bytes} B of "
+                "shared memory"
+            )
+        if stated.get("spilled") and not known.stack_bytes:
+            raise ResultsError(f"{name}: {text:.80} cannot spill, since its cubin gives it no stack")
 
 
-def _require_name(place: str, side: ClaimSide, contest: ClaimContest, found: tuple[int, str, str]) -> None:
-    """Refuse a name that is not the kernel's or the peer's in the record; a build may add where it comes from."""
-    name = baseline_name(contest.case(found), found[2])
-    if side.name != name and not side.name.startswith(f"{name} at "):
-        raise ResultsError(f"{place}.name is {side.name!r:.80}; its record has {name!r:.80}")
-
-
-def _require_same(place: str, stated: Any, found: Any) -> None:
-    """Raise a ResultsError with the first place where the two differ by more than rounding."""
-    stated, found = (msgspec.to_builtins(one) for one in (stated, found))
-    if isinstance(stated, dict) and isinstance(found, dict):
-        for key in {**stated, **found}:
-            _require_same(f"{place}.{key}", stated.get(key), found.get(key))
-    elif isinstance(stated, list) and isinstance(found, list) and len(stated) == len(found):
-        for number, (one, other) in enumerate(zip(stated, found, strict=True)):
-            _require_same(f"{place}[{number}]", one, other)
-    elif isinstance(stated, float) and isinstance(found, float):
-        if not isclose(stated, found, rel_tol=_CLOSE):
-            raise ResultsError(f"{place} is {stated!r}; its records give {found!r}")
-    elif stated != found:
-        raise ResultsError(f"{place} is {stated!r:.80}; its records give {found!r:.80}")
-
-
-# Machine code that the sources of a claim's side give here: by the compiler of this process, or by one in a jail.
+# Machine code that the sources of a side give here: by the compiler of this process, or by the compiler in a jail
 
 
 @dataclass(frozen=True)
 class RecompiledCode:
-    """Cubins, the compiler that made them, and the symbols of their entries by the entries' texts."""
+    """Cubins, their compiler, and the symbols of their entries by the entries' texts."""
 
     compiler: str
     symbols: dict[str, str]
@@ -279,21 +255,21 @@ class RecompiledCode:
     @property
     def hashes(self) -> set[str]:
         """The hashes of the instructions of each cubin."""
-        return {compilation_sass_hash(cubin) for cubin in self.cubins}
+        return {sass_hash(cubin) for cubin in self.cubins}
 
     @property
     def toolchains(self) -> set[bytes]:
-        """The notes that ptxas leaves of itself in each cubin."""
+        """The notes of ptxas about itself in each cubin."""
         return {toolchain(cubin) for cubin in self.cubins}
 
 
 def compiled_here(case: Case, device: Device) -> RecompiledCode | None:
-    """Return the machine code of a case whose source is trusted; None where it launches nothing."""
-    made = built_for(case, device)
-    if made is None:
+    """Return the machine code of a case with a trusted source; None if it launches nothing."""
+    built = built_for(case, device)
+    if built is None:
         return None
-    symbols = {str(instance): kernel.symbol for instance, kernel in made.kernels.items()}
-    return RecompiledCode(made.compiler, symbols, tuple(kernel.path.read_bytes() for kernel in made.kernels.values()))
+    symbols = {str(instance): kernel.symbol for instance, kernel in built.kernels.items()}
+    return RecompiledCode(built.compiler, symbols, tuple(kernel.path.read_bytes() for kernel in built.kernels.values()))
 
 
 def compiled_in_jail(case: Case, device: Device, cell: "JailCell") -> RecompiledCode | None:
@@ -302,11 +278,11 @@ def compiled_in_jail(case: Case, device: Device, cell: "JailCell") -> Recompiled
     if spec.language != CUDA or not spec.source:
         return None
     entries = sorted(case.plan.entries(device))
-    made, cubin = cell.machine_code(spec.source_file, entries, str(device.compute_capability), spec.options)
-    return RecompiledCode(compiler_of(spec.source_file, spec.options), dict(made.symbols), (cubin,))
+    built, cubin = cell.machine_code(spec.source_file, entries, str(device.compute_capability), spec.options)
+    return RecompiledCode(compiler_of(spec.source_file, spec.options), dict(built.symbols), (cubin,))
 
 
-# Fetching of a claim and its signature from a file or an address.
+# A claim and its signature from a file or an address
 
 SECONDS = 30.0
 _LOCAL = ("localhost", "127.0.0.1", "::1")
@@ -314,20 +290,20 @@ _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def is_address(place: str) -> bool:
-    """Return whether a place is an address of the web, and no file."""
+    """Return whether a place is a web address rather than a file."""
     return bool(_ADDRESS.match(place))
 
 
 def fetched(place: str) -> bytes:
-    """Return the bytes of a claim, or of the one inside a page.
+    """Return the bytes of a claim, or of the claim inside a page.
 
-    A ResultsError where there are none, a UsageError for an unsafe address.
+    A ResultsError if they cannot be read, a UsageError for an unsafe address.
     """
     return read_inside(_content(place), place)
 
 
 def fetched_next_to(place: str, suffix: str) -> bytes | None:
-    """Return the bytes of the file next to a claim that has another suffix added; None where there is none."""
+    """Return the bytes of the file next to a claim that has this suffix added; None if it cannot be read."""
     try:
         return _content(f"{place}{suffix}")
     except ResultsError:
@@ -344,8 +320,17 @@ def _content(place: str) -> bytes:
         raise ResultsError(f"{place}: {error.strerror or error}") from error
 
 
+def _downloaded(address: str) -> bytes:
+    _require_safe(address)
+    try:
+        with urllib.request.build_opener(_LocalHandler).open(address, timeout=SECONDS) as answer:
+            return answer.read(LARGEST_PAGE + 1)
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise ResultsError(f"{address}: {getattr(error, 'reason', None) or error}") from None
+
+
 class _LocalHandler(urllib.request.HTTPHandler):
-    """Opens http:// on this machine alone, also where an address redirects to it."""
+    """Handler of http:// that opens only addresses of this machine, also after a redirect."""
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         """Return the answer of a safe address."""
@@ -362,18 +347,9 @@ def _require_safe(address: str) -> None:
         raise UsageError(f"{address}: a claim is fetched by https:// alone")
 
 
-def _downloaded(address: str) -> bytes:
-    _require_safe(address)
-    try:
-        with urllib.request.build_opener(_LocalHandler).open(address, timeout=SECONDS) as answer:
-            return answer.read(LARGEST_PAGE + 1)
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        raise ResultsError(f"{address}: {getattr(error, 'reason', None) or error}") from None
-
-
-# Signatures of claims, detached and next to the file, by minisign or sigstore where they are installed.
+# Detached signatures next to the file, by minisign or sigstore
 #
-# A digest shows that a claim was not changed by accident. Who made it, only a signature shows.
+# A digest shows that a claim was not changed by accident. Only a signature shows its author.
 
 MINISIGN, _SIGSTORE = "minisign", "sigstore"
 _SUFFIXES = {MINISIGN: ".minisig", _SIGSTORE: ".sigstore.json"}
@@ -389,22 +365,24 @@ def require_signer(how: str) -> None:
 
 
 def sign(path: Path, how: str) -> Path:
-    """Sign the file; `how` is `minisign:KEY_FILE` or `sigstore`. Returns the signature's path."""
+    """Sign the file and return the signature's path; `how` is `minisign:KEY_FILE` or `sigstore`."""
     require_signer(how)
     tool, _, key = how.partition(":")
-    words: list[str] = [MINISIGN, "-S", "-s", key, "-m", str(path), "-x", f"{path}{_SUFFIXES[MINISIGN]}"]
-    if tool == _SIGSTORE:
-        words = [_SIGSTORE, "sign", "--overwrite", "--bundle", f"{path}{_SUFFIXES[_SIGSTORE]}", str(path)]
-    done = _run(words)
+    signature = Path(f"{path}{_SUFFIXES[tool]}")
+    if tool == MINISIGN:
+        command = [MINISIGN, "-S", "-s", key, "-m", str(path), "-x", str(signature)]
+    else:
+        command = [_SIGSTORE, "sign", "--overwrite", "--bundle", str(signature), str(path)]
+    done = _run(command)
     if done.returncode:
         raise ResultsError(f"{path}: {tool} did not sign it: {_last_line(done)}")
-    return Path(f"{path}{_SUFFIXES[tool]}")
+    return signature
 
 
 def require_signature(place: str, content: bytes, by: str | None) -> str:
-    """Return in words who signed a claim; `by` is `minisign:PUBLIC_KEY` or `sigstore:IDENTITY,ISSUER`.
+    """Return a text about the signature of a claim; `by` is `minisign:PUBLIC_KEY` or `sigstore:IDENTITY,ISSUER`.
 
-    A ResultsError where a signature is wanted and is not there, or is another one's.
+    A ResultsError if `by` is given and its signature is absent, or by another signer.
     """
     if by is None:
         there = [tool for tool, suffix in _SUFFIXES.items() if fetched_next_to(place, suffix) is not None]
@@ -420,11 +398,12 @@ def require_signature(place: str, content: bytes, by: str | None) -> str:
         file, signed = folder / "claim.json", folder / f"claim.json{_SUFFIXES[tool]}"
         file.write_bytes(content)
         signed.write_bytes(signature)
-        words = [MINISIGN, "-V", "-q", "-P", identity, "-m", str(file), "-x", str(signed)]
-        if tool == _SIGSTORE:
-            words = [_SIGSTORE, "verify", "identity", "--bundle", str(signed), "--cert-identity", identity]
-            words += ["--cert-oidc-issuer", issuer, str(file)]
-        done = _run(words)
+        if tool == MINISIGN:
+            command = [MINISIGN, "-V", "-q", "-P", identity, "-m", str(file), "-x", str(signed)]
+        else:
+            command = [_SIGSTORE, "verify", "identity", "--bundle", str(signed), "--cert-identity", identity]
+            command += ["--cert-oidc-issuer", issuer, str(file)]
+        done = _run(command)
     if done.returncode:
         raise ResultsError(f"{place}: its signature is not by {identity}: {_last_line(done)}")
     return f"signed by {identity}"
@@ -435,12 +414,12 @@ def _require_program(name: str) -> None:
         raise BackendUnavailable(f"{name} is not installed; a claim can be made and replayed without a signature")
 
 
-def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
-    _require_program(words[0])
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    _require_program(command[0])
     try:
-        return subprocess.run(words, capture_output=True, text=True, timeout=_SECONDS, stdin=None)
+        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, stdin=None)
     except subprocess.TimeoutExpired:
-        raise ResultsError(f"{words[0]} has not ended in {_SECONDS} s") from None
+        raise ResultsError(f"{command[0]} has not ended in {_SECONDS} s") from None
 
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> str:

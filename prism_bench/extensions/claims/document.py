@@ -1,4 +1,10 @@
-"""The document of a claim: its form, its bytes, its digest, and what it states."""
+"""Document of a claim: its fields, bytes and digest, and the figures that it states.
+
+A claim is one JSON object with sorted keys and no blanks, so equal content is always equal bytes. A file with other
+bytes is refused: it may hold a key twice. `records` are run records that hold only the cases of the claim and the
+ceiling benchmarks. What a reader looks at first (sentence, ratio, medians, ceilings, versions) is computed from them,
+and `checks` compares the two. Each file is kept once, by its SHA-256.
+"""
 
 import hashlib
 import re
@@ -21,20 +27,21 @@ from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.report.headline import times_text
 
-# The document of a claim: its form, its bytes, and the digest by which it is named.
-#
-# A claim is one JSON object with sorted keys and no blanks. The same content is always the same bytes, and a file whose
-# bytes are others is refused: it may hold a key twice. `records` are run records that hold nothing but the cases of the
-# claim and the ceiling benchmarks; what a reader looks at first (the sentence, the ratio, medians, ceilings, versions)
-# is computed from them and held to them by `checks`. Files are kept once each, by their SHA-256.
-
 FORMAT, SCHEMA = "prism-bench claim", 1
 LARGEST = 2_000_000  # bytes of a claim
 PEER = "peer:"  # begins the subject of a library call; any other side is "kernel"
+OWN = "prism-bench"  # as a claim's origin; otherwise it is the tool whose results were imported
+HIDDEN = "a replay also verifies both sides on inputs of a seed that it draws, which no author knows"
+INPUT_HASHES = "hashes of the inputs"  # begins the entry of `missing` for a claim without them
+_CONFIDENCE = 0.95
+# Boards and hosts of one kind differ by a share of a time and by seconds of a launch, as standard deviations. Chosen so
+# that the intervals of pairs of records of H200s meet as often as they state; the test of boards holds the kept pair.
+_BOARD_SHARE, BOARD_SECONDS = 0.004, 0.5e-6
+_NORMAL = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
 
 
 class ClaimedLaunch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One launch as it was made, or with `zero` the buffer that is filled with zeros instead."""
+    """A launch as it was made, or a fill of the buffer `zero` with zeros."""
 
     entry: str = ""
     grid: tuple[int, ...] = ()
@@ -47,10 +54,10 @@ class ClaimedLaunch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClaimedCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Machine code of one cubin: its file by hash, the hash of its instructions, and its entries by their text.
+    """Machine code of a cubin: its file by hash, the hash of its instructions, and its entries by their text.
 
-    An entry has its symbol, registers, bytes spilled, bytes of static shared memory and, where another compiler made
-    it, its launch card.
+    An entry has its symbol, registers, bytes spilled, bytes of static shared memory and, if another compiler made it,
+    its launch card.
     """
 
     architecture: str
@@ -61,12 +68,11 @@ class ClaimedCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClaimSide(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One of the two that are compared.
+    """Kernel or baseline of the comparison.
 
-    `name` is what the sentence calls it. Its times are those of `subject` (`kernel`, or `peer:NAME`) of `case` in the
-    record number `record`; `seconds` is the median in seconds, `low` to `high` its 95 % interval (None where too few
-    processes know one). `files` are hashes by path below a catalogue's folder, the spec first; `choice` is what was
-    tuned.
+    The sentence calls it `name`. Its times are those of `subject` (`kernel`, or `peer:NAME`) of `case` in the record
+    number `record`; `seconds` is the median in seconds, `low` to `high` its 95 % interval (None if too few processes
+    measured it). `files` are hashes by path below a catalogue's folder, the spec first; `choice` has the tuned values.
     """
 
     name: str
@@ -84,7 +90,7 @@ class ClaimSide(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClaimRatio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Time of the baseline over that of the kernel, with the ends of its interval; None where there is none."""
+    """Time of the baseline over the time of the kernel, with the ends of its interval; None without an interval."""
 
     value: float
     low: float | None
@@ -93,7 +99,7 @@ class ClaimRatio(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClaimPeer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Another peer of the same run: its median in seconds, and that over the kernel's."""
+    """Another peer of the same run: its median in seconds, and the ratio of this median to the kernel's."""
 
     name: str
     seconds: float
@@ -101,9 +107,9 @@ class ClaimPeer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClaimInputs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Inputs: the protocol's seeds, the rule for those that nobody knows before, hashes of seed 0 by name.
+    """Inputs: the protocol's seeds, the rule for hidden seeds, and hashes of the inputs of seed 0 by name.
 
-    Large sizes are verified on the first seed alone: the records name those of each case.
+    Large sizes are verified only on the first seed: the records name the seeds of each case.
     """
 
     seeds: tuple[int, ...] = ()
@@ -119,14 +125,17 @@ class ClaimProtocol(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PackedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The content of a file, as `text` or in `zlib+base64`."""
+    """Content of a file, as `text` or in `zlib+base64`."""
 
     encoding: str
     content: str
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """See the module. `origin` is `prism-bench`, or the tool whose results were imported; `missing` what it lacks."""
+    """Claim as in its file.
+
+    `origin` is `prism-bench`, or the tool whose results were imported; `missing` lists what the claim lacks.
+    """
 
     format: str
     schema: int
@@ -165,7 +174,7 @@ def sha256(content: bytes) -> str:
 
 
 def _digest_of(claim: Claim) -> str:
-    """Return the digest of everything but the digest itself."""
+    """Return the digest of all fields except the digest."""
     return f"sha256:{sha256(canonical(msgspec.structs.replace(claim, digest='')).encode())}"
 
 
@@ -175,20 +184,20 @@ def sealed(claim: Claim) -> Claim:
 
 
 def encoded(claim: Claim) -> bytes:
-    """Return the bytes of a claim's file; a ResultsError where they are more than a claim may have."""
+    """Return the bytes of a claim's file; raise a ResultsError if they exceed `LARGEST`."""
     content = f"{canonical(claim)}\n".encode()
     if len(content) > LARGEST:
-        large = max(claim.files.items(), key=lambda one: len(one[1].content))
-        name = next((path for side in claim.sides for path, key in side.files.items() if key == large[0]), "a cubin")
+        largest = max(claim.files, key=lambda key: len(claim.files[key].content))
+        name = next((path for side in claim.sides for path, key in side.files.items() if key == largest), "a cubin")
         raise ResultsError(
             f"the claim would have {len(content):,} bytes; it has at most {LARGEST:,}: its largest file is {name} with "
-            f"{len(large[1].content):,}"
+            f"{len(claim.files[largest].content):,}"
         )
     return content
 
 
 def decoded(content: bytes, origin: str) -> Claim:
-    """Return the claim in the bytes of a file; a ResultsError names what is damaged, or not what the digest is of."""
+    """Return the claim in the bytes of a file; raise a ResultsError that names the damage."""
     if len(content) > LARGEST:
         raise ResultsError(f"{origin}: {len(content):,} bytes; a claim has at most {LARGEST:,}")
     try:
@@ -205,7 +214,7 @@ def decoded(content: bytes, origin: str) -> Claim:
 
 
 def read_bytes(path: Path) -> bytes:
-    """Return the bytes of a claim's file, no more than a claim may have and one; a ResultsError names the file."""
+    """Return the first `LARGEST` + 1 bytes of a claim's file; raise a ResultsError if it cannot be read."""
     try:
         with path.open("rb") as file:
             return file.read(LARGEST + 1)
@@ -213,26 +222,15 @@ def read_bytes(path: Path) -> bytes:
         raise ResultsError(f"{path}: {error.strerror or error}") from error
 
 
-# What a claim states, computed from its records: medians, ratio, sentence, ceilings, other peers.
-#
-# The ratio is that of the geometric means of the processes' medians. Its 95 % interval is that of Student's t with the
-# variance between processes, as `prism-bench compare` has it, and on GPUs also covers what boards and hosts of one kind
-# differ by: whoever replays has another one.
-
-_CONFIDENCE = 0.95
-# Boards and hosts of one kind differ by a share of a time and by seconds of a launch, as standard deviations. Chosen so
-# that the intervals of pairs of records of H200s meet as often as they state; the test of boards holds the kept pair.
-_BOARD_SHARE, BOARD_SECONDS = 0.004, 0.5e-6
-_NORMAL = NormalDist().inv_cdf((1 + _CONFIDENCE) / 2)
-OWN = "prism-bench"  # as a claim's origin; otherwise it is the tool whose results were imported
-HIDDEN = "a replay also verifies both sides on inputs of a seed that it draws, which no author knows"
-
-INPUT_HASHES = "hashes of the inputs"  # begins what is missing where a claim has none
+# Figures that a claim states, computed from its records
 
 
 @dataclass(frozen=True)
 class ClaimContest:
-    """The two sides of a claim in their records; `subject` is what the baseline's times are of."""
+    """Kernel and baseline in their records, each by number of the record, case, and subject of its times.
+
+    Results of another tool (`foreign`) need no verification.
+    """
 
     metric: str
     records: tuple[RunRecord, ...]
@@ -241,38 +239,44 @@ class ClaimContest:
     foreign: bool = False
 
     def case(self, side: tuple[int, str, str]) -> CaseResult:
-        """Return the result of a side; a ResultsError where its record has no such case, or did not find it right."""
+        """Return the result of a side; raise a ResultsError if the case is absent, or its outputs are not right."""
         number, name, _ = side
-        found = self.records[number].case(name) if 0 <= number < len(self.records) else None
-        if found is None:
+        result = self.records[number].case(name) if 0 <= number < len(self.records) else None
+        if result is None:
             raise ResultsError(f"records[{number}] has no case {name!r:.200}")
-        if found.status != "ok":
-            raise ResultsError(f"{name}: {found.status}: {found.reason or 'the record gives no reason'}")
-        if not self.foreign and not _is_verified(found):
+        if result.status != "ok":
+            raise ResultsError(f"{name}: {result.status}: {result.reason or 'the record gives no reason'}")
+        if not self.foreign and not _is_verified(result):
             raise ResultsError(f"{name}: its outputs were not verified, or were wrong")
-        return found
+        return result
 
     def measurement(self, side: tuple[int, str, str]) -> Measurement:
-        """Return the times of a side; a ResultsError where there are none that can be trusted."""
+        """Return the times of a side; raise a ResultsError if they are absent or cannot be trusted."""
         case, subject = self.case(side), side[2]
-        found = case.measurement(self.metric, subject)
-        if found is None or not found.samples or not found.valid:
-            why = (found.reason if found else None) or "the record has none"
+        times = case.measurement(self.metric, subject)
+        if times is None or not times.samples or not times.valid:
+            why = (times.reason if times else None) or "the record has none"
             raise ResultsError(f"{side[1]}: no {self.metric} of {subject} that can be trusted: {why}")
         if subject.startswith(PEER):
-            rival = next((one for one in rivals.peers(case) if f"{PEER}{one.name}" == subject), None)
+            rival = next((peer for peer in rivals.peers(case) if f"{PEER}{peer.name}" == subject), None)
             if rival and rival.unstable:
                 raise ResultsError(f"{side[1]}: {subject} is {rival.unstable_text}; no claim is made of it")
-        return found
+        return times
 
     def medians(self, side: tuple[int, str, str]) -> Medians:
         """Return the medians of the processes of a side."""
         return medians(self.measurement(side).processes)
 
 
+def _is_verified(result: CaseResult) -> bool:
+    """Return whether outputs were compared, and all were right."""
+    compared = any(entry.get("compared", 1) for entry in result.verification)
+    return compared and all(entry.get("passed") for entry in result.verification)
+
+
 @dataclass(frozen=True)
 class Derived:
-    """What follows from the records of a claim, under the names that the document has."""
+    """Fields of a claim that follow from its records, with the names that they have in the claim."""
 
     sentence: str
     backend: str
@@ -285,29 +289,51 @@ class Derived:
     seeds: tuple[int, ...]
 
 
-def _is_verified(result: CaseResult) -> bool:
-    """Return whether outputs were compared, and all were right."""
-    compared = any(one.get("compared", 1) for one in result.verification)
-    return compared and all(one.get("passed") for one in result.verification)
+def derived(contest: ClaimContest, baseline: str) -> Derived:
+    """Return the fields that follow from the records; `baseline` is its name in the sentence.
 
-
-def six(value: float) -> float:
-    """Return a number with six digits: the last bits of a logarithm differ from one library to another."""
-    return float(f"{value:.6g}")
+    A ResultsError if the records cannot be compared or lack a side.
+    """
+    number, case, _ = contest.kernel
+    if not 0 <= number < len(contest.records):
+        raise ResultsError(f"there is no records[{number}]")
+    record = contest.records[number]
+    for other in contest.records:
+        require_comparable(record, other, ("the kernel's record", "the baseline's record"))
+    ratio, device = ratio_of(contest), device_of(record)
+    settings = value_settings(record.protocol)
+    return Derived(
+        # such as `softmax[rows=8192,cols=32768] on NVIDIA H200: 1.48x of torch 2.11 compiled, 1.46 to 1.50`
+        sentence=f"{case} on {device}: {times_text(ratio.value)} of {baseline}, {interval_text(ratio)}",
+        backend=record.backend,
+        device=device,
+        ratio=ratio,
+        peers=tuple(_other_peers(contest)),
+        protocol=ClaimProtocol(settings, sha256(canonical(settings).encode())),
+        ceilings=ceilings_of(record),
+        software=dict(record.software),
+        seeds=tuple(record.protocol.get("seeds", ())),
+    )
 
 
 def ratio_of(contest: ClaimContest) -> ClaimRatio:
-    """Return the time of the baseline over the kernel's; without an interval where too few processes know one."""
+    """Return the time of the baseline over the time of the kernel, by geometric means of the processes' medians.
+
+    The 95 % interval is that of Student's t with the variance between processes, as in `prism-bench compare`. On GPUs
+    it also covers the differences between boards and hosts of one kind, since a replay runs on another board. The
+    interval is None if too few processes measured a side.
+    """
     kernel, baseline = contest.medians(contest.kernel), contest.medians(contest.baseline)
-    found = estimate(kernel, baseline)
-    low, high = found.interval(_CONFIDENCE)
+    estimated = estimate(kernel, baseline)
+    ratio = estimated.ratio
+    low, high = estimated.interval(_CONFIDENCE)
     if not isfinite(high):
-        return ClaimRatio(six(found.ratio), None, None, _CONFIDENCE)
-    own = log(high / low) / 2
+        return ClaimRatio(six(ratio), None, None, _CONFIDENCE)
+    between_processes = log(high / low) / 2
     on_device = contest.records[contest.kernel[0]].backend == "cuda"
-    between = _NORMAL * hypot(board_error(kernel.typical), board_error(baseline.typical)) if on_device else 0.0
-    half = hypot(own, between)
-    return ClaimRatio(six(found.ratio), six(found.ratio * exp(-half)), six(found.ratio * exp(half)), _CONFIDENCE)
+    between_boards = _NORMAL * hypot(board_error(kernel.typical), board_error(baseline.typical)) if on_device else 0.0
+    half = hypot(between_processes, between_boards)
+    return ClaimRatio(six(ratio), six(ratio * exp(-half)), six(ratio * exp(half)), _CONFIDENCE)
 
 
 def board_error(seconds: float) -> float:
@@ -315,44 +341,23 @@ def board_error(seconds: float) -> float:
     return hypot(_BOARD_SHARE, BOARD_SECONDS / seconds)
 
 
-def timed(side: ClaimSide, found: Medians) -> ClaimSide:
+def timed(side: ClaimSide, times: Medians) -> ClaimSide:
     """Return the side with its median and the median's interval, in seconds."""
-    freedom, half = len(found.logs) - 1, None
+    low = high = None
+    freedom = len(times.logs) - 1
     if freedom > 0:
-        half = quantile((1 + _CONFIDENCE) / 2, freedom) * found.variance**0.5
-    low, high = (None, None) if half is None else (six(exp(found.centre - half)), six(exp(found.centre + half)))
-    return msgspec.structs.replace(side, seconds=six(found.typical), low=low, high=high)
+        half = quantile((1 + _CONFIDENCE) / 2, freedom) * times.variance**0.5
+        low, high = six(exp(times.centre - half)), six(exp(times.centre + half))
+    return msgspec.structs.replace(side, seconds=six(times.typical), low=low, high=high)
 
 
-def derived(contest: ClaimContest, baseline: str) -> Derived:
-    """Return what the records give; `baseline` is its name in the sentence. A ResultsError where they give nothing."""
-    record = contest.records[contest.kernel[0]] if 0 <= contest.kernel[0] < len(contest.records) else None
-    if record is None:
-        raise ResultsError(f"there is no records[{contest.kernel[0]}]")
-    for other in contest.records:
-        require_comparable(record, other, ("the kernel's record", "the baseline's record"))
-    found = ratio_of(contest)
-    settings = value_settings(record.protocol)
-    return Derived(
-        _sentence_of(contest.kernel[1], device_of(record), found, baseline),
-        record.backend,
-        device_of(record),
-        found,
-        tuple(_peers(contest)),
-        ClaimProtocol(settings, sha256(canonical(settings).encode())),
-        ceilings_of(record),
-        dict(record.software),
-        tuple(record.protocol.get("seeds", ())),
-    )
-
-
-def _sentence_of(case: str, device: str, ratio: ClaimRatio, baseline: str) -> str:
-    """Return `softmax[rows=8192,cols=32768] on NVIDIA H200: 1.48x of torch 2.11 compiled, 1.46 to 1.50`."""
-    return f"{case} on {device}: {times_text(ratio.value)} of {baseline}, {interval_text(ratio)}"
+def six(value: float) -> float:
+    """Return a number rounded to six digits: the last bits of a logarithm differ between libraries."""
+    return float(f"{value:.6g}")
 
 
 def interval_text(ratio: ClaimRatio) -> str:
-    """Return `1.46 to 1.50`, with more digits where the ends would read the same, or `without an interval`."""
+    """Return `1.46 to 1.50`, with more digits if both ends would read the same, or `without an interval`."""
     low, high = ratio.low, ratio.high
     if low is None or high is None:
         return "without an interval"
@@ -365,46 +370,46 @@ def interval_text(ratio: ClaimRatio) -> str:
 
 
 def baseline_name(case: CaseResult, subject: str) -> str:
-    """Return what the sentence calls a side: `torch_compiled (torch 2.11.0, compiled)`, or a kernel's name."""
+    """Return the name of a side in the sentence: `torch_compiled (torch 2.11.0, compiled)`, or a kernel's name."""
     if not subject.startswith(PEER):
         return f"{case.kernel}:{case.variant}" if case.variant and ":" not in case.kernel else case.kernel
     name = subject.removeprefix(PEER)
     facts = case.peers.get(name, {})
     library = " ".join(filter(None, [facts.get("library"), facts.get("version")]))
-    words = ", ".join(filter(None, [library, facts.get("kind")]))
-    return f"{name} ({words})" if words else name
+    origin = ", ".join(filter(None, [library, facts.get("kind")]))
+    return f"{name} ({origin})" if origin else name
 
 
-def _peers(contest: ClaimContest) -> Sequence[ClaimPeer]:
-    """Return the other peers of the kernel's record, the fastest first."""
-    case, taken = contest.case(contest.kernel), contest.baseline[2]
-    own = contest.medians(contest.kernel).typical
-    others = [one for one in rivals.peers(case) if f"{PEER}{one.name}" != taken]
-    return [ClaimPeer(one.name, six(one.seconds), six(one.seconds / own)) for one in others]
+def _other_peers(contest: ClaimContest) -> Iterator[ClaimPeer]:
+    """Yield the peers of the kernel's record that are not the baseline, the fastest first."""
+    kernel = contest.medians(contest.kernel).typical
+    for peer in rivals.peers(contest.case(contest.kernel)):
+        if f"{PEER}{peer.name}" != contest.baseline[2]:
+            yield ClaimPeer(peer.name, six(peer.seconds), six(peer.seconds / kernel))
 
 
 def ceilings_of(record: RunRecord) -> dict[str, float]:
     """Return the ceilings that the record measured, per second, and as `launch` the empty kernel's seconds."""
-    found = limits_of(record)
-    launch = found.floors.get("cold_time")
-    rates: Mapping[str, float] = {**found.ceilings, **({"launch": launch} if launch else {})}
+    limits = limits_of(record)
+    launch = limits.floors.get("cold_time")
+    rates: Mapping[str, float] = {**limits.ceilings, **({"launch": launch} if launch else {})}
     return {name: six(rate) for name, rate in sorted(rates.items())}
 
 
 def limits_of(record: RunRecord) -> Limits:
-    """Return the launch overheads and ceilings that the record measured, and the peaks that its device's facts give."""
+    """Return the launch overheads and ceilings that the record measured, and the peaks from its device's facts."""
     cache: Any = record.machine.get("l2_bytes", 0)
     return measured_limits(record.cases, int(cache or 0), peaks_of(record.machine))
 
 
 def missing_of(contest: ClaimContest, ceilings: Mapping[str, float]) -> Iterator[str]:
-    """Yield what the records of a claim do not have."""
+    """Yield what the records of a claim lack."""
     for side in (contest.kernel, contest.baseline):
-        found, case = contest.measurement(side), contest.case(side)
+        times, case = contest.measurement(side), contest.case(side)
         title = baseline_name(case, side[2])
-        if len([process for process in found.processes if process]) < 2:
+        if len([process for process in times.processes if process]) < 2:
             yield f"an interval of {title}: one process measured it"
-        if not found.evidence:
+        if not times.evidence:
             yield f"evidence of the device's state while {title} was timed"
         if not case.verification:
             yield f"a verification of {title}"
@@ -420,23 +425,22 @@ def missing_of(contest: ClaimContest, ceilings: Mapping[str, float]) -> Iterator
 
 
 def trimmed(record: RunRecord, names: Sequence[str], metric: str) -> RunRecord:
-    """Return the record with nothing but these cases and the ceiling benchmarks, and of them the times of the metric.
+    """Return the record with only these cases and the ceiling benchmarks, and their times of the metric.
 
-    Folders of the machine that measured, and what it spent, are left out.
+    Folders of the measuring machine, and the time that was spent, are left out.
     """
-    kept = [case for case in record.cases if case.name in names or (case.ceiling and case.measurements)]
-    cases = tuple(replace(case, measurements=_of(case, metric), profile={}, spent={}) for case in kept)
+    cases: list[CaseResult] = []
+    for case in record.cases:
+        if case.name in names or (case.ceiling and case.measurements):
+            # The rate of a ceiling benchmark may be its hot one.
+            metrics = {metric, "hot_time"} if case.ceiling else {metric}
+            times = tuple(measurement for measurement in case.measurements if measurement.metric in metrics)
+            cases.append(replace(case, measurements=times, profile={}, spent={}))
     folder = record.catalogue if record.catalogue == "built-in" else record.catalogue.rstrip("/").rpartition("/")[2]
-    return replace(record, cases=cases, catalogue=folder, monitor=(), spent={}, tuning={})
+    return replace(record, cases=tuple(cases), catalogue=folder, monitor=(), spent={}, tuning={})
 
 
-def _of(case: CaseResult, metric: str) -> tuple[Measurement, ...]:
-    """Return the measurements of the metric; those of a ceiling's kernel, whose rate may be its hot one, as well."""
-    wanted = {metric, "hot_time"} if case.ceiling else {metric}
-    return tuple(one for one in case.measurements if one.metric in wanted)
-
-
-# The claim inside its page: written into a script element, and read back from it.
+# The claim inside its page: a script element
 
 LARGEST_PAGE = 10_000_000  # bytes: a page also lists the sources, and JSON in it has longer words for some characters
 _HTML = b"<!doctype html>"
@@ -444,23 +448,20 @@ _ELEMENT = re.compile(rb'<script type="application/json" id="claim">(.*?)</scrip
 
 
 def written_inside(claim: Claim) -> str:
-    """Return the claim's JSON for a script element, which ends at the first `</`; JSON has other words for `<`."""
+    """Return the claim's JSON for a script element, with `<` escaped: the element ends at the first `</`."""
     return encoded(claim).decode().strip().replace("<", "\\u003c").replace("\u2028", "\\u2028")
 
 
 def read_inside(content: bytes, origin: str) -> bytes:
-    """Return the bytes of the claim inside a page; the content itself where it is none.
+    """Return the bytes of the claim inside a page, or the content if it is no page.
 
-    A ResultsError where a page holds no claim.
+    A ResultsError for a page that holds no claim.
     """
     if not content.startswith(_HTML):
         return content
-    element = _ELEMENT.search(content)
-    try:
-        return f"{canonical(msgspec.json.decode(element[1]))}\n".encode() if element else _no_claim(origin)
-    except (msgspec.MsgspecError, RecursionError, ValueError):
-        return _no_claim(origin)
-
-
-def _no_claim(origin: str) -> bytes:
+    if element := _ELEMENT.search(content):
+        try:
+            return f"{canonical(msgspec.json.decode(element[1]))}\n".encode()
+        except (msgspec.MsgspecError, RecursionError, ValueError):
+            pass
     raise ResultsError(f"{origin}: a page without a claim inside; `prism-bench claim --html` writes pages with one")

@@ -1,4 +1,4 @@
-"""Making of a claim from records, builds or kernels."""
+"""Making of a claim: from one record, two records, two builds, or a kernel and its peers that are measured now."""
 
 import base64
 import re
@@ -55,7 +55,7 @@ from prism_bench.spec.launch import Launch, LaunchCard, Zero
 from prism_bench.spec.workload import LABELS
 from prism_bench.units import count_text
 
-# Files of a case as a claim keeps them: by path below a catalogue's folder, and back as a catalogue.
+# Files of a case, by path below a catalogue's folder
 
 _TEXT, _ZLIB = "text", "zlib+base64"
 _LARGEST_FILE = 16 << 20  # bytes, unpacked: a cubin holds its PTX as text, and shrinks to a fifth
@@ -66,25 +66,21 @@ MOST_FILES = 500
 def files_of(case: Case, folder: Path) -> dict[str, bytes]:
     """Return spec, sources, headers and shared Python of a case by path below the catalogue `folder`, the spec first.
 
-    A UsageError for a case with a file beyond its catalogue, which no claim can hold.
+    A UsageError for a case with a file outside its catalogue, which no claim can hold.
     """
     spec = case.spec
-    python = [spec.file, *(path for path in (spec.source_path, *_neighbours(case)) if path and path.suffix == ".py")]
-    device = [path for path in (spec.source_path, *_neighbours(case)) if path and path.suffix != ".py"]
-    reached = [one for path in python if path for one in python_files(path)]
-    reached += [one for path in device for one in cuda_files(path)]
+    sources = [spec.source_path] if spec.source_path else []
+    if spec.file:  # a form in another language also needs the source next to its spec
+        neighbours = spec.file.with_suffix(".cu"), spec.file.parent / "generated" / f"{spec.file.stem}.cu"
+        sources += [path for path in neighbours if path.is_file()]
+    python = [spec.file, *(path for path in sources if path.suffix == ".py")]
+    reached = [file for path in python if path for file in python_files(path)]
+    reached += [file for path in sources if path.suffix != ".py" for file in cuda_files(path)]
     reached += [spec.source_file.parent / card.cubin for card in spec.cards if card.cubin]
-    return {_name(path, folder, case): path.read_bytes() for path in dict.fromkeys(reached)}
+    return {_path_below(path, folder, case): path.read_bytes() for path in dict.fromkeys(reached)}
 
 
-def _neighbours(case: Case) -> list[Path]:
-    """Return the source next to the spec of a form in another language, which the spec has to have, too."""
-    file = case.spec.file
-    beside = [file.with_suffix(".cu"), file.parent / "generated" / f"{file.stem}.cu"] if file else []
-    return [path for path in beside if path.is_file()]
-
-
-def _name(path: Path, folder: Path, case: Case) -> str:
+def _path_below(path: Path, folder: Path, case: Case) -> str:
     for root in (folder.resolve(), default_folder().resolve()):
         if path.resolve().is_relative_to(root):
             return path.resolve().relative_to(root).as_posix()
@@ -92,7 +88,7 @@ def _name(path: Path, folder: Path, case: Case) -> str:
 
 
 def packed(content: bytes) -> PackedFile:
-    """Return a file as text where it is UTF-8, else compressed by zlib and in base64."""
+    """Return UTF-8 content as text, other content compressed by zlib and in base64."""
     try:
         return PackedFile(_TEXT, content.decode())
     except UnicodeDecodeError:
@@ -100,7 +96,7 @@ def packed(content: bytes) -> PackedFile:
 
 
 def unpacked(file: PackedFile, place: str) -> bytes:
-    """Return the content of a packed file; a ResultsError where it has none."""
+    """Return the content of a packed file; raise a ResultsError if it is damaged or too large."""
     if file.encoding == _TEXT:
         return file.content.encode("utf-8", "surrogatepass")
     if file.encoding != _ZLIB:
@@ -122,12 +118,12 @@ def require_path(path: str, place: str) -> None:
 
 
 def contents_of(side: ClaimSide, files: Mapping[str, PackedFile]) -> dict[str, bytes]:
-    """Return the content of each file of a side by its path; the claim was checked before."""
+    """Return the content of each file of a side by its path, for a claim that was checked before."""
     return {path: unpacked(files[key], path) for path, key in side.files.items()}
 
 
 def catalogue_at(folder: Path, contents: Mapping[str, bytes]) -> Catalogue:
-    """Write the files into a folder and return the catalogue that they are."""
+    """Write the files into a folder and return the folder as a catalogue."""
     for path, content in contents.items():
         file = folder / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -136,7 +132,7 @@ def catalogue_at(folder: Path, contents: Mapping[str, bytes]) -> Catalogue:
 
 
 def case_in(catalogue: Catalogue, side: ClaimSide) -> Case:
-    """Return the case of a side in the catalogue of its files; a ResultsError names why there is none."""
+    """Return the case of a side in the catalogue of its files; raise a ResultsError with the reason if it is absent."""
     try:
         return catalogue.anywhere(side.case).configured(side.choice)
     except PrismBenchError as error:
@@ -149,17 +145,17 @@ def hashes(contents: Mapping[str, bytes]) -> dict[str, str]:
     return {path: sha256(content) for path, content in contents.items()}
 
 
-# Making of a claim: what its records give, with the files, launches, machine code and inputs of both sides.
+# A claim from records and code: files, launches, machine code and inputs of both sides
 
-_LARGEST_INPUTS = 64 << 20  # bytes; what is larger is known by its spec and its seed
-_COMPILED_ON = ("cuda", "null")  # backends whose code is known from the compiler; `null` plays the device
+_LARGEST_INPUTS = 64 << 20  # bytes; spec and seed define larger inputs, without hashes
+_COMPILED_ON = ("cuda", "null")  # backends whose code comes from the compiler; `null` plays the device
 # The largest dynamic shared memory of a block by compute capability: CUDA C++ Programming Guide, 16.2.
 _SHARED_KB = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 120: 99, 121: 99}
 
 
 @dataclass(frozen=True)
 class SideSource:
-    """Where the code of a side is: its case in a catalogue's `folder`, and `where` as the sentence adds it."""
+    """Code of a side: its case in a catalogue's `folder`, and its origin `where` for the sentence."""
 
     case: Case
     folder: Path
@@ -168,14 +164,14 @@ class SideSource:
 
 @dataclass(frozen=True)
 class NoSource:
-    """A side whose code is not known, with `where` its results are from as the sentence adds it."""
+    """Side without known code, and the origin `where` of its results for the sentence."""
 
     where: str = ""
 
 
 @dataclass
 class _Parts:
-    """The claim in the making: packed files by hash, and what is missing."""
+    """Packed files by hash, and missing parts, of a claim in the making."""
 
     files: dict[str, PackedFile] = field(default_factory=dict[str, PackedFile])
     missing: list[str] = field(default_factory=list[str])
@@ -187,54 +183,54 @@ class _Parts:
 
 
 def claim_of(contest: ClaimContest, sources: Sequence[SideSource | NoSource], origin: str = OWN) -> Claim:
-    """Return the claim that the kernel of a contest is as much faster than its baseline as their records say.
+    """Return the claim about the kernel and the baseline of a contest, with their `sources` in this order.
 
-    `sources` are those of the kernel and of the baseline. A ResultsError where the records cannot carry a claim, or
-    measured other code.
+    A ResultsError if the records cannot carry a claim, or measured other code.
     """
     parts = _Parts()
     names = [side[1] for side in (contest.kernel, contest.baseline)]
     records = tuple(encode(trimmed(record, names, contest.metric)) for record in contest.records)
-    # Files of records keep four digits of a sample: the figures are those of what the claim keeps.
-    kept = tuple(decode(plain, f"records[{number}]") for number, plain in enumerate(records))
-    contest = replace(contest, records=kept)
+    # Encoded records keep four digits of a sample. The figures follow from these, not from the full samples.
+    rounded = tuple(decode(plain, f"records[{number}]") for number, plain in enumerate(records))
+    contest = replace(contest, records=rounded)
     kernel, baseline = (
         _side(contest, side, source, parts)
         for side, source in zip((contest.kernel, contest.baseline), sources, strict=True)
     )
-    found = derived(contest, baseline.name)
-    own = sources[0] if isinstance(sources[0], SideSource) else None
-    inputs = ClaimInputs(found.seeds, HIDDEN, _input_hashes(own, parts)) if own else ClaimInputs()
-    parts.missing += missing_of(contest, found.ceilings)
-    if any(isinstance(one, NoSource) for one in sources):
+    figures = derived(contest, baseline.name)
+    inputs = ClaimInputs(figures.seeds)
+    if isinstance(sources[0], SideSource):
+        inputs = ClaimInputs(figures.seeds, HIDDEN, _input_hashes(sources[0].case, parts))
+    parts.missing += missing_of(contest, figures.ceilings)
+    if any(isinstance(source, NoSource) for source in sources):
         parts.missing += ["machine code, launches, the reference and inputs", "the protocol of the measurement"]
     return sealed(
         Claim(
-            FORMAT,
-            SCHEMA,
-            "",
-            origin,
-            found.sentence,
-            contest.metric,
-            found.backend,
-            found.device,
-            found.ratio,
-            kernel,
-            baseline,
-            found.peers,
-            msgspec.structs.replace(inputs, seeds=found.seeds),
-            found.protocol,
-            found.ceilings,
-            found.software,
-            tuple(dict.fromkeys(parts.missing)),
-            records,
-            parts.files,
+            format=FORMAT,
+            schema=SCHEMA,
+            digest="",
+            origin=origin,
+            sentence=figures.sentence,
+            metric=contest.metric,
+            backend=figures.backend,
+            device=figures.device,
+            ratio=figures.ratio,
+            kernel=kernel,
+            baseline=baseline,
+            peers=figures.peers,
+            inputs=inputs,
+            protocol=figures.protocol,
+            ceilings=figures.ceilings,
+            software=figures.software,
+            missing=tuple(dict.fromkeys(parts.missing)),
+            records=records,
+            files=parts.files,
         )
     )
 
 
 def device_in(record: RunRecord) -> Device:
-    """Return what launches may ask of the device of a record; the usual one where it has no facts."""
+    """Return the limits of launches on the device of a record; default limits if the record has no facts."""
     facts = record.machine
     capability = facts.get("compute_capability")
     if not isinstance(capability, int) or capability not in _SHARED_KB:
@@ -246,18 +242,18 @@ def _side(contest: ClaimContest, side: tuple[int, str, str], source: SideSource 
     number, name, subject = side
     result, record = contest.case(side), contest.records[number]
     title = baseline_name(result, subject) + (f" at {source.where}" if source.where else "")
-    made = timed(ClaimSide(title, number, name, subject, 0.0, None, None), contest.medians(side))
+    without_code = timed(ClaimSide(title, number, name, subject, 0.0, None, None), contest.medians(side))
     if isinstance(source, NoSource):
         parts.missing.append(f"the sources of {title}")
-        return made
+        return without_code
     contents = files_of(source.case, source.folder)
-    made = msgspec.structs.replace(
-        made, spec=next(iter(contents)), files=hashes(contents), choice=dict(source.case.choice)
+    with_files = msgspec.structs.replace(
+        without_code, spec=next(iter(contents)), files=hashes(contents), choice=dict(source.case.choice)
     )
     for content in contents.values():
         parts.keep(content)
     if subject.startswith(PEER):
-        return made
+        return with_files
     device = device_in(record)
     code = _code(source.case, device, record, parts)
     _require_same_code(source, result, record, code)
@@ -265,7 +261,7 @@ def _side(contest: ClaimContest, side: tuple[int, str, str], source: SideSource 
         parts.missing.append(f"the machine code of {title}: {code[0].compiler} here makes other than what was timed")
         del parts.files[code[0].cubin]
         code = ()
-    return msgspec.structs.replace(made, launches=launches_of(source.case, device), code=code)
+    return msgspec.structs.replace(with_files, launches=launches_of(source.case, device), code=code)
 
 
 def launches_of(case: Case, device: Device) -> tuple[ClaimedLaunch, ...]:
@@ -277,7 +273,7 @@ def _launch(step: Launch | Zero) -> ClaimedLaunch:
     if isinstance(step, Zero):
         return ClaimedLaunch(zero=step.name)
     grid, block = (
-        tuple(int(one) for one in (extents if isinstance(extents, tuple) else (extents,)))
+        tuple(int(extent) for extent in (extents if isinstance(extents, tuple) else (extents,)))
         for extents in (step.grid, step.block)
     )
     return ClaimedLaunch(
@@ -286,7 +282,7 @@ def _launch(step: Launch | Zero) -> ClaimedLaunch:
 
 
 def built_for(case: Case, device: Device) -> BuiltCode | None:
-    """Return the machine code of a case for a device; None where it launches nothing."""
+    """Return the machine code of a case for a device; None if it launches nothing."""
     request = build_request(case, device) if case.spec.source and case.spec.callable is None else None
     return build(request) if request else None
 
@@ -295,8 +291,8 @@ def _code(case: Case, device: Device, record: RunRecord, parts: _Parts) -> tuple
     why = f"none runs on the backend {record.backend}"
     if record.backend in _COMPILED_ON:
         try:
-            if made := built_for(case, device):
-                return tuple(_codes(made, str(device.compute_capability), parts))
+            if built := built_for(case, device):
+                return tuple(_code_of_cubins(built, str(device.compute_capability), parts))
             why = "it is made where it is called"
         except PrismBenchError as error:
             why = str(error)
@@ -304,9 +300,8 @@ def _code(case: Case, device: Device, record: RunRecord, parts: _Parts) -> tuple
     return ()
 
 
-def _codes(made: BuiltCode, architecture: str, parts: _Parts) -> Iterator[ClaimedCode]:
-    """Yield the machine code of each cubin."""
-    for path in dict.fromkeys(kernel.path for kernel in made.kernels.values()):
+def _code_of_cubins(built: BuiltCode, architecture: str, parts: _Parts) -> Iterator[ClaimedCode]:
+    for path in dict.fromkeys(kernel.path for kernel in built.kernels.values()):
         cubin = path.read_bytes()
         entries: dict[str, dict[str, Any]] = {
             str(instance): {
@@ -316,26 +311,26 @@ def _codes(made: BuiltCode, architecture: str, parts: _Parts) -> Iterator[Claime
                 "shared": kernel.resources.shared_bytes,
                 **({"card": _plain_card(kernel.card)} if kernel.card else {}),
             }
-            for instance, kernel in made.kernels.items()
+            for instance, kernel in built.kernels.items()
             if kernel.path == path
         }
-        yield ClaimedCode(architecture, made.compiler, sass_hash(cubin), parts.keep(cubin), entries)
+        yield ClaimedCode(architecture, built.compiler, sass_hash(cubin), parts.keep(cubin), entries)
 
 
 def _plain_card(card: LaunchCard) -> dict[str, Any]:
-    """Return a launch card as plain values, without the place of its cubin."""
+    """Return a launch card as plain values, without the path of its cubin."""
     return {key: msgspec.to_builtins(value) for key, value in vars(card).items() if key != "cubin"}
 
 
 def _require_same_code(source: SideSource, result: CaseResult, record: RunRecord, code: Sequence[ClaimedCode]) -> None:
-    """Raise a ResultsError unless the files are what the record measured: by its hashes, or by its commit."""
+    """Raise a ResultsError unless the record measured these files, by its hashes or by its commit."""
     if record.backend != "cuda":
         return
     request = build_request(source.case, device_in(record)) if source.case.spec.source else None
     known = result.code.get("source")
     if known and request and known == source_identity(request):
         return
-    if any(one.sass == result.code.get("sass") for one in code) or _is_unchanged(source, record):
+    if any(cubin.sass == result.code.get("sass") for cubin in code) or _is_unchanged(source, record):
         return
     raise ResultsError(
         f"{result.name}: the files of {source.folder} are not what this record measured; check out commit "
@@ -344,21 +339,21 @@ def _require_same_code(source: SideSource, result: CaseResult, record: RunRecord
 
 
 def _is_unchanged(source: SideSource, record: RunRecord) -> bool:
-    """Return whether the files are those of the record's commit, which it measured without changes."""
+    """Return whether the files are those of the record's commit, which was measured without local changes."""
     if not record.commit or record.dirty:
         return False
     paths = [name for name in files_of(source.case, source.folder) if (source.folder / name).is_file()]
-    words = ["git", "-C", str(source.folder), "diff", "--quiet", record.commit, "--", *paths]
+    command = ["git", "-C", str(source.folder), "diff", "--quiet", record.commit, "--", *paths]
     try:
-        return subprocess.run(words, capture_output=True, timeout=60).returncode == 0
+        return subprocess.run(command, capture_output=True, timeout=60).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
         return False
 
 
-def _input_hashes(source: SideSource, parts: _Parts) -> dict[str, str]:
-    hashed = hashes_of_inputs(source.case)
+def _input_hashes(case: Case, parts: _Parts) -> dict[str, str]:
+    hashed = hashes_of_inputs(case)
     if not hashed:
-        why = "they are too large, and known by spec and seed" if _inputs(source.case) else "it reads none"
+        why = "they are too large, and known by spec and seed" if _inputs(case) else "it reads none"
         parts.missing.append(f"{INPUT_HASHES}: {why}")
     return hashed
 
@@ -368,21 +363,23 @@ def _inputs(case: Case) -> list[str]:
 
 
 def hashes_of_inputs(case: Case) -> dict[str, str]:
-    """Return by name the SHA-256 of each input of seed 0 with its type and shape; none where they are too large."""
+    """Return by name the SHA-256 of each input of seed 0 with its type and shape; empty if they are too large."""
     if sum(map(case.sizes.nbytes, _inputs(case))) > _LARGEST_INPUTS:
         return {}
     arrays = {name: np.ascontiguousarray(array.on(np)) for name, array in case.inputs(0).items()}
-    return {name: sha256(f"{one.dtype}{one.shape}".encode() + one.tobytes()) for name, one in sorted(arrays.items())}
+    return {
+        name: sha256(f"{array.dtype}{array.shape}".encode() + array.tobytes()) for name, array in sorted(arrays.items())
+    }
 
 
-# Measuring of both sides of a claim, in turn: two builds, or a kernel and its peers in one run.
+# Measurement of both sides in turn: two builds, or a kernel and its peers in one run
 
 PROCESSES = 5  # of each side: Student's t of 8 degrees of freedom
 
 
 @dataclass(frozen=True)
 class ClaimEffort:
-    """How both sides are measured: the backend, fresh processes of each, seeds of verification, and the progress.
+    """Settings of a measurement of both sides: backend, fresh processes of each, seeds of verification, progress.
 
     `ceilings` are results of ceiling benchmarks that were measured on this machine just before.
     """
@@ -417,7 +414,7 @@ def measured_peers(catalogue: Catalogue, case: Case, effort: ClaimEffort) -> Run
 
 
 def with_ceilings(record: RunRecord, effort: ClaimEffort) -> RunRecord:
-    """Return the record with the ceilings of the machine, which are measured now where they are not known."""
+    """Return the record with the ceilings of the machine; measure them if neither record nor effort has them."""
     if any(case.ceiling and case.ceiling != "launch" for case in record.cases):
         return record
     known = {case.name for case in record.cases}
@@ -426,26 +423,26 @@ def with_ceilings(record: RunRecord, effort: ClaimEffort) -> RunRecord:
 
 
 def _measured_ceilings(effort: ClaimEffort) -> tuple[CaseResult, ...]:
-    """Return the results of the bundled catalogue's ceiling benchmarks, each in one process; on a device only."""
+    """Return the results of the bundled catalogue's ceiling benchmarks, each in one process; empty without a device."""
     if effort.backend != "cuda":
         return ()
     bundled = discover()
     settings = replace(effort.settings, processes=1, peers=False)
-    found = run(bundled, effort.backend, ceiling_cases(bundled), settings, effort.report)
-    return tuple(case for case in found.cases if case.ceiling)
+    record = run(bundled, effort.backend, ceiling_cases(bundled), settings, effort.report)
+    return tuple(case for case in record.cases if case.ceiling)
 
 
-# Where a claim comes from: a record, two records, two builds or a kernel and its peers that are measured now.
+# A claim from records, builds or kernels
 
-_Found = TypeVar("_Found")
+_Case = TypeVar("_Case")
 
 
 @dataclass(frozen=True)
 class ClaimRequest:
-    """Which claim is made.
+    """Choice of a claim.
 
-    `case` is a name, a workload or a label; `against` the baseline where a record has several, its fastest peer by
-    default. The `catalogue` has the code.
+    `case` is a name, a workload or a label. `against` names the baseline if a record has several; the default is the
+    fastest peer. The `catalogue` has the code.
     """
 
     catalogue: Catalogue
@@ -456,129 +453,129 @@ class ClaimRequest:
 
 def of_record(path: Path, request: ClaimRequest) -> Claim:
     """Return the claim about a case of one record, against a peer or another form of the same record."""
-    return _of_one(_record(path), request)
-
-
-def of_records(baseline: Path, kernel: Path, request: ClaimRequest) -> Claim:
-    """Return the claim that the second record's case is faster than the first one's, as `compare` keeps them."""
-    records = _record(baseline), _record(kernel)
-    case = _chosen(records[1].cases, request.case)
-    metric = request.metric or case.main_metric
-    own = [one for one in records[0].cases if one.workload == case.workload and one.measurements]
-    named = [one for one in own if request.against in (one.kernel, baseline_name(one, "kernel"))]
-    same = named or [one for one in own if one.name == case.name] or own
-    if len(same) != 1:
-        raise UsageError(f"{baseline}: {count_text(len(same), 'case')} at the workload of {case.name}; it takes one")
-    contest = ClaimContest(metric, records, (1, case.name, "kernel"), (0, same[0].name, "kernel"))
-    is_one_name = baseline_name(case, "kernel") == baseline_name(same[0], "kernel")
-    return _claim(contest, request, (case, same[0]), _origins((kernel, baseline), records) if is_one_name else ("", ""))
-
-
-def _origins(paths: tuple[Path, Path], records: tuple[RunRecord, RunRecord]) -> tuple[str, str]:
-    """Return where the kernel's and the baseline's record are from: their commits, else their files."""
-    baseline, kernel = (str(record.commit or "")[:8] for record in records)
-    if kernel and baseline and kernel != baseline:
-        return kernel, baseline
-    first, second = (Path(*path.parts[-2:]).as_posix() for path in paths)
-    return first, second
-
-
-def _record(path: Path) -> RunRecord:
-    """Return a run record, or the one that another tool's results make; a ResultsError for anything else."""
-    try:
-        return store.read(path)
-    except ResultsError:
-        if path.suffix not in (".json", ".csv"):
-            raise
-    found = read_foreign(path).records
-    if len(found) != 1:
-        raise UsageError(f"{path}: results of {count_text(len(found), 'device')}; a claim is about one")
-    return found[0]
-
-
-def _claim(
-    contest: ClaimContest, request: ClaimRequest, cases: tuple[CaseResult, CaseResult], where: tuple[str, str]
-) -> Claim:
-    """Return the claim with the code of both cases; with none where another tool measured them."""
-    if any(record.imported for record in contest.records):
-        unknown_code = [NoSource(place) for place in where]
-        return claim_of(replace(contest, foreign=True), unknown_code, contest.records[0].backend)
-    sources = [_source(one, request.catalogue) for one in cases]
-    return claim_of(contest, [replace(one, where=place) for one, place in zip(sources, where, strict=True)])
-
-
-def of_kernel(word: str, request: ClaimRequest, effort: ClaimEffort) -> Claim:
-    """Return the claim about a kernel and its peers, measured now."""
-    kernel, colon, variant = word.partition(":")
-    kernel = request.catalogue.kernel(kernel).name + colon + variant
-    cases = [case for case in request.catalogue.cases([kernel], LABELS) if case.kernel == kernel]
-    case = _named(cases, request.case)
-    if not open_backend(effort.backend).peers(case):
-        raise UsageError(f"{case.name}: {effort.backend} times no peer of it; name two kernels or two records")
-    record = measured_peers(request.catalogue, case, effort)
-    return _of_one(record, replace(request, case=case.name))
-
-
-def of_builds(words: tuple[str, str], request: ClaimRequest, effort: ClaimEffort) -> Claim:
-    """Return the claim that the second of two builds, or of two forms of a kernel, is faster; measured now."""
-    with opened(words, Choice(request.catalogue, labels=LABELS)) as sides:
-        cases = sides.builds[1].cases
-        wanted = _named(cases, request.case)
-        baseline = sides.builds[0].cases[cases.index(wanted)]
-        if words[0] == words[1] or (sides.across == "variants" and baseline.name == wanted.name):
-            raise UsageError(f"both sides are {wanted.name}; name two forms of a kernel, two commits or two folders")
-        builds = (replace(sides.builds[0], cases=(baseline,)), replace(sides.builds[1], cases=(wanted,)))
-        first, second = measured_builds(builds, effort)
-        records = first, with_ceilings(second, effort)
-        metric = request.metric or _chosen(second.cases, wanted.name).main_metric
-        contest = ClaimContest(metric, records, (1, wanted.name, "kernel"), (0, baseline.name, "kernel"))
-        a, b = _places(sides, words, records)
-        return claim_of(
-            contest,
-            [SideSource(wanted, builds[1].catalogue.folder, b), SideSource(baseline, builds[0].catalogue.folder, a)],
-        )
-
-
-def _places(sides: Sides, words: tuple[str, str], records: tuple[RunRecord, RunRecord]) -> tuple[str, str]:
-    """Return the commits or folders of two builds; nothing for forms of a kernel, whose names have them."""
-    if sides.across != "builds":
-        return "", ""
-    # A reader has neither these folders nor what HEAD is here.
-    commits = [str(record.commit or word)[:8] for record, word in zip(records, words, strict=True)]
-    paths = [Path(word).resolve() for word in words]
-    a, b = (
-        path.name if path.is_dir() else word if word == WORKING_TREE else commit
-        for path, word, commit in zip(paths, words, commits, strict=True)
-    )
-    if a == b:
-        a, b = ("/".join(path.parts[-2:]) if path.is_dir() else name for path, name in zip(paths, (a, b), strict=True))
-    return a, b
-
-
-def _of_one(record: RunRecord, request: ClaimRequest) -> Claim:
+    record = _record(path)
     return of_result(record, _chosen(record.cases, request.case), request)
 
 
 def of_result(record: RunRecord, case: CaseResult, request: ClaimRequest) -> Claim:
     """Return the claim about that case of a record, against a peer or another form of the same record."""
     metric, against = request.metric or case.main_metric, request.against
-    others = [one for one in record.cases if _is_form(one, case) and baseline_name(one, "kernel") == against]
     kernel = 0, case.name, "kernel"
-    if others:
-        contest = ClaimContest(metric, (record,), kernel, (0, others[0].name, "kernel"))
-        return _claim(contest, request, (case, others[0]), ("", ""))
-    forms = [baseline_name(one, "kernel") for one in record.cases if _is_form(one, case)]
-    contest = ClaimContest(metric, (record,), kernel, (0, case.name, f"{PEER}{_peer(case, against, forms)}"))
+    forms = [
+        other
+        for other in record.cases
+        if other.workload == case.workload and other.name != case.name and other.measurements
+    ]
+    names = [baseline_name(form, "kernel") for form in forms]
+    if against in names:
+        rival = forms[names.index(against)]
+        contest = ClaimContest(metric, (record,), kernel, (0, rival.name, "kernel"))
+        return _claim(contest, request, (case, rival), ("", ""))
+    contest = ClaimContest(metric, (record,), kernel, (0, case.name, f"{PEER}{_peer(case, against, names)}"))
     return claim_of(contest, [_source(case, request.catalogue)] * 2)
 
 
-def _is_form(one: CaseResult, case: CaseResult) -> bool:
-    return one.workload == case.workload and one.name != case.name and bool(one.measurements)
+def of_records(baseline: Path, kernel: Path, request: ClaimRequest) -> Claim:
+    """Return the claim that the second record's case is faster than the first record's, as `compare` pairs them."""
+    records = _record(baseline), _record(kernel)
+    case = _chosen(records[1].cases, request.case)
+    metric = request.metric or case.main_metric
+    rivals = [rival for rival in records[0].cases if rival.workload == case.workload and rival.measurements]
+    named = [rival for rival in rivals if request.against in (rival.kernel, baseline_name(rival, "kernel"))]
+    rivals = named or [rival for rival in rivals if rival.name == case.name] or rivals
+    if len(rivals) != 1:
+        raise UsageError(f"{baseline}: {count_text(len(rivals), 'case')} at the workload of {case.name}; it takes one")
+    (rival,) = rivals
+    contest = ClaimContest(metric, records, (1, case.name, "kernel"), (0, rival.name, "kernel"))
+    if baseline_name(case, "kernel") != baseline_name(rival, "kernel"):
+        return _claim(contest, request, (case, rival), ("", ""))
+    return _claim(contest, request, (case, rival), _origins((kernel, baseline), records))
+
+
+def _origins(paths: tuple[Path, Path], records: tuple[RunRecord, RunRecord]) -> tuple[str, str]:
+    """Return the origins of the kernel's and the baseline's record: their commits, else their files."""
+    baseline, kernel = (str(record.commit or "")[:8] for record in records)
+    if kernel and baseline and kernel != baseline:
+        return kernel, baseline
+    kernel, baseline = (Path(*path.parts[-2:]).as_posix() for path in paths)
+    return kernel, baseline
+
+
+def _record(path: Path) -> RunRecord:
+    """Return a run record, or another tool's results as a record; raise a ResultsError for any other file."""
+    try:
+        return store.read(path)
+    except ResultsError:
+        if path.suffix not in (".json", ".csv"):
+            raise
+    records = read_foreign(path).records
+    if len(records) != 1:
+        raise UsageError(f"{path}: results of {count_text(len(records), 'device')}; a claim is about one")
+    return records[0]
+
+
+def _claim(
+    contest: ClaimContest, request: ClaimRequest, cases: tuple[CaseResult, CaseResult], origins: tuple[str, str]
+) -> Claim:
+    """Return the claim with the code of both cases, or without code if another tool measured them."""
+    if any(record.imported for record in contest.records):
+        unknown_code = [NoSource(origin) for origin in origins]
+        return claim_of(replace(contest, foreign=True), unknown_code, contest.records[0].backend)
+    sources = [_source(case, request.catalogue) for case in cases]
+    return claim_of(contest, [replace(source, where=origin) for source, origin in zip(sources, origins, strict=True)])
+
+
+def of_kernel(name: str, request: ClaimRequest, effort: ClaimEffort) -> Claim:
+    """Return the claim about a kernel, or `kernel:variant`, and its peers, measured now."""
+    kernel, colon, variant = name.partition(":")
+    kernel = request.catalogue.kernel(kernel).name + colon + variant
+    cases = [case for case in request.catalogue.cases([kernel], LABELS) if case.kernel == kernel]
+    case = _named(cases, request.case)
+    if not open_backend(effort.backend).peers(case):
+        raise UsageError(f"{case.name}: {effort.backend} times no peer of it; name two kernels or two records")
+    record = measured_peers(request.catalogue, case, effort)
+    return of_result(record, _chosen(record.cases, case.name), request)
+
+
+def of_builds(operands: tuple[str, str], request: ClaimRequest, effort: ClaimEffort) -> Claim:
+    """Return the claim that the second of two builds, or of two forms of a kernel, is faster; measured now."""
+    with opened(operands, Choice(request.catalogue, labels=LABELS)) as sides:
+        cases = sides.builds[1].cases
+        kernel = _named(cases, request.case)
+        baseline = sides.builds[0].cases[cases.index(kernel)]
+        if operands[0] == operands[1] or (sides.across == "variants" and baseline.name == kernel.name):
+            raise UsageError(f"both sides are {kernel.name}; name two forms of a kernel, two commits or two folders")
+        builds = (replace(sides.builds[0], cases=(baseline,)), replace(sides.builds[1], cases=(kernel,)))
+        first, second = measured_builds(builds, effort)
+        records = first, with_ceilings(second, effort)
+        metric = request.metric or _chosen(second.cases, kernel.name).main_metric
+        contest = ClaimContest(metric, records, (1, kernel.name, "kernel"), (0, baseline.name, "kernel"))
+        a, b = _build_origins(sides, operands, records)
+        return claim_of(
+            contest,
+            [SideSource(kernel, builds[1].catalogue.folder, b), SideSource(baseline, builds[0].catalogue.folder, a)],
+        )
+
+
+def _build_origins(sides: Sides, operands: tuple[str, str], records: tuple[RunRecord, RunRecord]) -> tuple[str, str]:
+    """Return the commits or folders of two builds; empty for forms of a kernel, which have different names."""
+    if sides.across != "builds":
+        return "", ""
+    # A reader has neither these folders nor this HEAD.
+    commits = [str(record.commit or operand)[:8] for record, operand in zip(records, operands, strict=True)]
+    paths = [Path(operand).resolve() for operand in operands]
+    a, b = (
+        path.name if path.is_dir() else operand if operand == WORKING_TREE else commit
+        for path, operand, commit in zip(paths, operands, commits, strict=True)
+    )
+    if a == b:
+        a, b = ("/".join(path.parts[-2:]) if path.is_dir() else name for path, name in zip(paths, (a, b), strict=True))
+    return a, b
 
 
 def _peer(case: CaseResult, against: str | None, forms: Sequence[str]) -> str:
-    """Return the peer that is the baseline: the given one, else the fastest; errors also name the other `forms`."""
-    timed = [one.name for one in peers.rivals_counted(peers.peers(case))]
+    """Return the peer that is the baseline: `against`, else the fastest; errors also name the other `forms`."""
+    timed = [peer.name for peer in peers.rivals_counted(peers.peers(case))]
     if against is None and timed:
         return timed[0]
     if against not in timed:
@@ -591,7 +588,7 @@ def _peer(case: CaseResult, against: str | None, forms: Sequence[str]) -> str:
 
 
 def _source(result: CaseResult, catalogue: Catalogue) -> SideSource:
-    """Return the code of a record's case in the catalogue, as it was tuned."""
+    """Return the code of a record's case in the catalogue, with its tuned values."""
     try:
         case = catalogue.anywhere(result.name)
         other = {name: value for name, value in result.configuration.items() if case.configuration.get(name) != value}
@@ -601,23 +598,23 @@ def _source(result: CaseResult, catalogue: Catalogue) -> SideSource:
 
 
 def _chosen(results: Sequence[CaseResult], wanted: str | None) -> CaseResult:
-    without = next((one for one in results if one.name == wanted and not one.measurements), None)
-    if without:
-        raise ResultsError(f"{without.name}: {without.status}: {without.reason or 'the record gives no reason'}")
-    cases = [one for one in results if one.measurements and not one.ceiling]
-    found = [one for one in cases if wanted in (None, one.name, one.workload_text, one.label)]
-    return _only(found, [one.name for one in cases], wanted)
+    for case in results:
+        if case.name == wanted and not case.measurements:
+            raise ResultsError(f"{case.name}: {case.status}: {case.reason or 'the record gives no reason'}")
+    cases = [case for case in results if case.measurements and not case.ceiling]
+    chosen = [case for case in cases if wanted in (None, case.name, case.workload_text, case.label)]
+    return _only(chosen, [case.name for case in cases], wanted)
 
 
 def _named(cases: Sequence[Case], wanted: str | None) -> Case:
-    found = [one for one in cases if wanted in (None, one.name, str(one.workload), one.label)]
-    return _only(found, [one.name for one in cases], wanted)
+    chosen = [case for case in cases if wanted in (None, case.name, str(case.workload), case.label)]
+    return _only(chosen, [case.name for case in cases], wanted)
 
 
-def _only(found: Sequence[_Found], names: Sequence[str], wanted: str | None) -> _Found:
-    if len(found) == 1:
-        return found[0]
-    if not found and wanted is not None:
+def _only(chosen: Sequence[_Case], names: Sequence[str], wanted: str | None) -> _Case:
+    if len(chosen) == 1:
+        return chosen[0]
+    if not chosen and wanted is not None:
         raise unknown("case", wanted, names)
     few = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
-    raise UsageError(f"--case: {count_text(len(found), 'case')} chosen and a claim is about one; name it: {few}")
+    raise UsageError(f"--case: {count_text(len(chosen), 'case')} chosen and a claim is about one; name it: {few}")

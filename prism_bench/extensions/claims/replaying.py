@@ -1,4 +1,9 @@
-"""Replay of a claim: its own code, verified and measured here, against the claimed ratio."""
+"""Replay of a claim: verify and measure its own code here, and compare the ratio with the claimed ratio.
+
+No code of a claim runs before its bytes, hashes and figures were checked (`checks`). Its Python runs only if the
+catalogue here has the same file, or its source is trusted. Device code that the catalogue lacks is compiled and run on
+the emulator in the jail of `prism-bench judge`, and measured only if its source is trusted.
+"""
 
 import re
 import secrets
@@ -57,8 +62,7 @@ from prism_bench.run.verification import complaint, passed, verify
 from prism_bench.spec.case import Case, Device
 from prism_bench.units import count_text, time_text
 
-# What a replay answers: a claimed ratio next to the one measured here, each with its interval.
-
+FORMAT, SCHEMA = "prism-bench replay", 1
 AnswerWord = Literal["reproduced", "not reproduced", "partly reproduced", "cannot be decided here"]
 _EXIT_CODES: dict[AnswerWord, int] = {
     "reproduced": 0,
@@ -67,20 +71,56 @@ _EXIT_CODES: dict[AnswerWord, int] = {
     "cannot be decided here": 3,
 }
 _WIDEST = 4.0  # times the lower end of a measured interval: a wider one meets about any claim
+CheckResult = Literal["same", "right", "other", "wrong", "open"]
 
 
 class ReplayAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The answer and why."""
+    """Answer of a replay and its reason."""
 
     word: AnswerWord
     because: str
 
 
-def answer(claimed: ClaimRatio, here: ClaimRatio | None, expected: ClaimRatio | None = None) -> ReplayAnswer:
-    """Compare the intervals: one that meets the other reproduces it, one on the same side of 1 does so partly.
+class ReplayCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Check of a replay: its subject, its result, and a text."""
 
-    On another kind of device `expected` is to be met. It may be so wide that it holds both sides of 1, where a ratio on
-    another side than the claimed one neither reproduces the claim nor refutes it.
+    what: str
+    result: CheckResult
+    words: str = ""
+
+
+class Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Replay of the claim with this digest and sentence: the answer, both ratios, and the checks.
+
+    `expected` is the claimed ratio, with a wider interval on another kind of device; `here` is the measured ratio, None
+    if nothing was measured. `board` is the UUID of the GPU that measured, empty if unknown.
+    """
+
+    format: str
+    schema: int
+    claim: str
+    sentence: str
+    answer: ReplayAnswer
+    expected: ClaimRatio
+    here: ClaimRatio | None
+    backend: str
+    device: str
+    created: str
+    software: dict[str, str]
+    checks: tuple[ReplayCheck, ...]
+    board: str = ""
+
+    @property
+    def exit_code(self) -> int:
+        """Exit code of the command: 0 reproduced, 1 not or partly reproduced, 3 undecided."""
+        return _EXIT_CODES[self.answer.word]
+
+
+def answer(claimed: ClaimRatio, here: ClaimRatio | None, expected: ClaimRatio | None = None) -> ReplayAnswer:
+    """Compare the intervals: reproduced if they overlap, partly reproduced if both are on the same side of 1.
+
+    On another kind of device the measured interval has to overlap `expected`. This may be so wide that it holds both
+    sides of 1. Then a ratio on another side than the claimed ratio neither reproduces the claim nor refutes it.
     """
     if here is None:
         return ReplayAnswer("cannot be decided here", "nothing was measured")
@@ -103,23 +143,23 @@ def answer(claimed: ClaimRatio, here: ClaimRatio | None, expected: ClaimRatio | 
     return ReplayAnswer("not reproduced", both)
 
 
-def meet(one: ClaimRatio, other: ClaimRatio) -> bool:
-    """Return whether the two intervals have a value in common; False where one of them is unknown."""
-    if one.low is None or one.high is None or other.low is None or other.high is None:
+def meet(a: ClaimRatio, b: ClaimRatio) -> bool:
+    """Return whether the two intervals have a value in common; False if either is unknown."""
+    if a.low is None or a.high is None or b.low is None or b.high is None:
         return False
-    return one.low <= other.high and other.low <= one.high
+    return a.low <= b.high and b.low <= a.high
 
 
 def _side(ratio: ClaimRatio) -> int:
-    """Return 1 where the whole interval is above 1, -1 where it is below, 0 where it holds 1."""
+    """Return 1 if the whole interval is above 1, -1 if it is below 1, 0 if it holds 1."""
     assert ratio.low is not None and ratio.high is not None
     return 1 if ratio.low > 1 else -1 if ratio.high < 1 else 0
 
 
 def scaled(claimed: ClaimRatio, there: Mapping[str, float], here: Mapping[str, float]) -> tuple[ClaimRatio, str] | None:
-    """Return what to expect on a device with other ceilings, and in words why; None where no ceilings are shared.
+    """Return the expected ratio on a device with other ceilings, and the reason; None without shared ceilings.
 
-    A time scales by the ceiling that bounds it, and which ceiling bounds which side is unknown. So the interval is
+    A time scales by the ceiling that bounds it, but the ceiling that bounds each side is unknown. So the interval is
     widened by the ratio between the largest and the smallest factor among the ceilings that both devices measured.
     """
     shared = sorted(set(there) & set(here))
@@ -130,58 +170,17 @@ def scaled(claimed: ClaimRatio, there: Mapping[str, float], here: Mapping[str, f
     if "launch" in shared:
         factors["launch"] = here["launch"] / there["launch"]
     width = max(factors.values()) / min(factors.values())
-    words = (
+    reason = (
         f"scaled by {count_text(len(factors), 'ceiling')}: times here are "
         f"{min(factors.values()):.2f} to {max(factors.values()):.2f} "
         f"of those there, so the interval is {width:.2f} times as wide on either side"
     )
-    return msgspec.structs.replace(claimed, low=six(claimed.low / width), high=six(claimed.high * width)), words
+    return msgspec.structs.replace(claimed, low=six(claimed.low / width), high=six(claimed.high * width)), reason
 
 
-# The document of a replay: the claim, the answer, both ratios, and everything that was looked at.
+# Checks before and after the measurement: origin of the files, launches, inputs, machine code, outputs, times
 
-FORMAT, SCHEMA = "prism-bench replay", 1
-CheckResult = Literal["same", "right", "other", "wrong", "open"]
-
-
-class ReplayCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing that was looked at, what came of it, and in words."""
-
-    what: str
-    result: CheckResult
-    words: str = ""
-
-
-class Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A replay of the claim with this digest and sentence.
-
-    `expected` is the claimed ratio, with the wider interval that another kind of device has; `here` the one that was
-    measured, None where nothing was. `board` is the UUID of the GPU that measured, empty where that is unknown.
-    """
-
-    format: str
-    schema: int
-    claim: str
-    sentence: str
-    answer: ReplayAnswer
-    expected: ClaimRatio
-    here: ClaimRatio | None
-    backend: str
-    device: str
-    created: str
-    software: dict[str, str]
-    checks: tuple[ReplayCheck, ...]
-    board: str = ""
-
-    @property
-    def exit_code(self) -> int:
-        """What the command ends with: 0 reproduced, 1 not or partly, 3 where it cannot be decided here."""
-        return _EXIT_CODES[self.answer.word]
-
-
-# What a replay looks at before it measures: whose files they are, launches, inputs, machine code, and outputs.
-
-Compiling = Callable[[Case, Device], RecompiledCode | None]
+Compiler = Callable[[Case, Device], RecompiledCode | None]
 _PLACES = ("kernel", "baseline")
 _SYSTEM_HEADER = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*<", re.MULTILINE)
 # Everything else may run on the host: Python also imports extension modules and bytecode.
@@ -190,7 +189,7 @@ _DEVICE_CODE = (".cu", ".cuh", ".h", ".hpp", ".inl", ".cubin", ".fatbin")
 
 @dataclass(frozen=True)
 class ReplaySide:
-    """A side of a claim as a case of the catalogue that its own files are."""
+    """Side of a claim as a case of the catalogue of its own files."""
 
     side: ClaimSide
     catalogue: Catalogue
@@ -198,21 +197,21 @@ class ReplaySide:
 
     @property
     def is_peer(self) -> bool:
-        """Whether it is a library call, which has no code in the claim."""
+        """Whether the side is a library call, which has no code in the claim."""
         return self.side.subject.startswith(PEER)
 
 
 @dataclass
 class SideChecks:
-    """Checks of the two sides of a claim; `found` is what came of them, in order."""
+    """Checks of the two sides of a claim; `results` has the completed checks in order."""
 
     claim: Claim
     records: tuple[RunRecord, ...]
-    found: list[ReplayCheck] = field(default_factory=list[ReplayCheck])
+    results: list[ReplayCheck] = field(default_factory=list[ReplayCheck])
 
-    def strange(self, own: Catalogue, *, on_host: bool = False) -> list[str]:
-        """Return the claim's files that neither `own` nor the bundled catalogue has; with `on_host` no device code."""
-        roots = dict.fromkeys((own.folder, default_folder()))
+    def unknown_files(self, catalogue: Catalogue, *, on_host: bool = False) -> list[str]:
+        """Return files that neither this nor the bundled catalogue has; if `on_host` without device code."""
+        roots = dict.fromkeys((catalogue.folder, default_folder()))
         return [
             path
             for side in self.claim.sides
@@ -222,177 +221,170 @@ class SideChecks:
         ]
 
     def require_files(self, sides: Sequence[ReplaySide]) -> None:
-        """Raise a ResultsError where a side has other files than its spec reaches, or ran in another configuration."""
-        for place, one in zip(_PLACES, sides, strict=True):
-            reached, stated = hashes(files_of(one.case, one.catalogue.folder)), one.side.files
+        """Raise a ResultsError if a side has other files than its spec reaches, or ran in another configuration."""
+        for place, replayed in zip(_PLACES, sides, strict=True):
+            side, case = replayed.side, replayed.case
+            reached, stated = hashes(files_of(case, replayed.catalogue.folder)), side.files
             if reached != stated:
                 path = next(path for path in {**reached, **stated} if reached.get(path) != stated.get(path))
                 lacks = "is reached by its spec and not there" if path in reached else "is not reached by its spec"
                 raise ResultsError(f"{place}.files: {path:.80} {lacks}")
-            if one.side.spec != (spec := next(iter(reached))):
-                raise ResultsError(f"{place}.spec is {one.side.spec!r:.80}; that of its case is {spec!r:.80}")
-            ran = self.records[one.side.record].case(one.side.case)
-            if ran and ran.configuration != dict(one.case.configuration):
+            if side.spec != (spec := next(iter(reached))):
+                raise ResultsError(f"{place}.spec is {side.spec!r:.80}; that of its case is {spec!r:.80}")
+            ran = self.records[side.record].case(side.case)
+            if ran and ran.configuration != dict(case.configuration):
                 raise ResultsError(f"{place}.choice: its files are configured otherwise than what was timed")
-        self.found.append(ReplayCheck("files", "same", "as the specs reach them"))
+        self._add("files", "same", "as the specs reach them")
 
     def require_launches(self, sides: Sequence[ReplaySide]) -> None:
-        """Raise a ResultsError where the files launch something else than the claim states."""
-        for place, one in zip(_PLACES, sides, strict=True):
-            device = device_in(self.records[one.side.record])
-            if not one.is_peer and launches_of(one.case, device) != one.side.launches:
+        """Raise a ResultsError if the files launch something else than the claim states."""
+        for place, replayed in zip(_PLACES, sides, strict=True):
+            device = device_in(self.records[replayed.side.record])
+            if not replayed.is_peer and launches_of(replayed.case, device) != replayed.side.launches:
                 raise ResultsError(f"{place}.launches: its files launch something else than it states")
-        self.found.append(ReplayCheck("launches", "same"))
+        self._add("launches", "same")
 
     def require_inputs(self, case: Case) -> None:
-        """Raise a ResultsError where seed 0 gives other inputs than the claim states."""
+        """Raise a ResultsError if seed 0 gives other inputs than the claim states."""
         stated = self.claim.inputs.sha256
         if not stated:
-            self.found.append(ReplayCheck("inputs", "open", "known by spec and seed alone"))
+            self._add("inputs", "open", "known by spec and seed alone")
             return
-        found = hashes_of_inputs(case)
-        if found != stated:
-            name = next(name for name in {**stated, **found} if stated.get(name) != found.get(name))
+        hashed = hashes_of_inputs(case)
+        if hashed != stated:
+            name = next(name for name in {**stated, **hashed} if stated.get(name) != hashed.get(name))
             raise ResultsError(f"inputs.sha256.{name}: seed 0 gives other values here")
-        self.found.append(ReplayCheck("inputs", "same", f"seed 0: {', '.join(stated)}"))
+        self._add("inputs", "same", f"seed 0: {', '.join(stated)}")
 
-    def compare_code(self, one: ReplaySide, compiled: Compiling = compiled_here) -> None:
+    def compare_code(self, replayed: ReplaySide, compiled: Compiler = compiled_here) -> None:
         """Compile a side's sources and compare the instructions with those of its cubins.
 
-        A ResultsError where the compiler of a cubin makes other ones of these sources: the cubin is from others.
+        A ResultsError if the compiler of a cubin makes other instructions from these sources: the cubin is not theirs.
         """
-        what = f"machine code of {one.side.name}"
-        if not one.side.code:
-            self.found.append(ReplayCheck(what, "open", "the claim has none"))
+        side, what = replayed.side, f"machine code of {replayed.side.name}"
+        if not side.code:
+            self._add(what, "open", "the claim has none")
             return
-        first = one.side.code[0]
+        stated = side.code[0]
         try:
-            made = compiled(one.case, device_in(self.records[one.side.record]))
+            made = compiled(replayed.case, device_in(self.records[side.record]))
         except PrismBenchError as error:
-            self.found.append(ReplayCheck(what, "open", str(error)))
+            self._add(what, "open", str(error))
             return
         if made is None:
-            self.found.append(ReplayCheck(what, "open", "its sources are not compiled here"))
-        elif made.hashes != {code.sass for code in one.side.code}:
-            self._require_other_compiler(one, made)
-            self.found.append(ReplayCheck(what, "other", f"{first.compiler} there, {made.compiler} here"))
+            self._add(what, "open", "its sources are not compiled here")
+        elif made.hashes != {code.sass for code in side.code}:
+            self._require_other_compiler(side, made)
+            self._add(what, "other", f"{stated.compiler} there, {made.compiler} here")
         else:
-            _require_entries(one, made)
-            self.found.append(ReplayCheck(what, "same", f"sm_{first.architecture}, {first.sass}"))
+            _require_entries(side, made)
+            self._add(what, "same", f"sm_{stated.architecture}, {stated.sass}")
 
-    def _require_other_compiler(self, one: ReplaySide, made: RecompiledCode) -> None:
-        """Raise a ResultsError where nothing but the sources can explain other instructions.
+    def _require_other_compiler(self, side: ClaimSide, made: RecompiledCode) -> None:
+        """Raise a ResultsError if only other sources can explain other instructions.
 
         Headers of the toolkit have versions that no cubin names, so sources that include some prove nothing.
         """
-        contents = contents_of(one.side, self.claim.files)
+        contents = contents_of(side, self.claim.files)
         if any(_SYSTEM_HEADER.search(content) for path, content in contents.items() if path.endswith(_DEVICE_CODE)):
             return
-        there = {toolchain(unpacked(self.claim.files[code.cubin], "cubin")) for code in one.side.code}
-        is_same = {code.compiler for code in one.side.code} == {made.compiler}
+        there = {toolchain(unpacked(self.claim.files[code.cubin], "cubin")) for code in side.code}
+        is_same = {code.compiler for code in side.code} == {made.compiler}
         if is_same and there == made.toolchains != {b""}:
-            raise ResultsError(
-                f"{one.side.name}: {made.compiler} makes other instructions of its sources than it claims"
-            )
+            raise ResultsError(f"{side.name}: {made.compiler} makes other instructions of its sources than it claims")
 
     def other_peer(self, contest: ClaimContest) -> str | None:
-        """Return in words what the baseline is here where it is another version or form of the claim's; None if not."""
+        """Return a text about the baseline here if its version or form is not the claim's; None if it is the same."""
         side = self.claim.baseline
         if not side.subject.startswith(PEER):
             return None
         there, here = self.records[side.record].case(side.case), contest.case(contest.baseline)
         name = baseline_name(here, side.subject)
-        is_same = there is not None and name == baseline_name(there, side.subject)
-        words = f"its baseline is {side.name}; here it is {name}"
-        self.found.append(ReplayCheck("baseline", "same" if is_same else "other", name if is_same else words))
-        return None if is_same else words
+        if there is not None and name == baseline_name(there, side.subject):
+            self._add("baseline", "same", name)
+            return None
+        return self._add("baseline", "other", f"its baseline is {side.name}; here it is {name}")
 
     def impossible_time(self, sides: Sequence[ReplaySide], contest: ClaimContest, limits: Limits) -> str | None:
         """Return why a claimed time cannot be true on this kind of device, by limits measured here; None if it can.
 
-        What a launch moves and computes is that of the files, which a forged record does not change. Boards and hosts
-        of one kind differ in their launch overhead, so a time is below it only where they cannot differ by so much.
+        The work of a launch is that of the files, which a forged record does not change. Boards and hosts of one kind
+        differ in their launch overhead, so a time is refused only if it is below the overhead by more than that.
         """
         floor, between = limits.lowest.get(self.claim.metric, 0.0), 3 * hypot(BOARD_SECONDS, BOARD_SECONDS)
         overhead = f"an empty kernel takes {time_text(floor)} here, and hosts differ by less than {time_text(between)}"
         rates = replace(limits, floors={})
-        for one, here in zip(sides, (contest.kernel, contest.baseline), strict=True):
-            sizes, result = one.case.sizes, contest.case(here)
-            written = sum(sizes.nbytes(array.name) for array in one.case.spec.outputs)
-            flops = sizes.flops if not one.is_peer and is_fp32(result) else None
+        for replayed, here in zip(sides, (contest.kernel, contest.baseline), strict=True):
+            side, sizes, result = replayed.side, replayed.case.sizes, contest.case(here)
+            written = sum(sizes.nbytes(array.name) for array in replayed.case.spec.outputs)
+            flops = sizes.flops if not replayed.is_peer and is_fp32(result) else None
             work = LaunchWork(sizes.bytes_moved, flops, written)
-            is_below = one.side.seconds < floor - between
-            refusal = overhead if is_below else plausible(self.claim.metric, one.side.seconds, work, rates).refusal
+            is_below = side.seconds < floor - between
+            refusal = overhead if is_below else plausible(self.claim.metric, side.seconds, work, rates).refusal
             if refusal:
-                words = f"{one.side.name} cannot take {time_text(one.side.seconds)} on this kind of device: {refusal}"
-                self.found.append(ReplayCheck("claimed times", "wrong", words))
-                return words
+                reason = f"{side.name} cannot take {time_text(side.seconds)} on this kind of device: {refusal}"
+                return self._add("claimed times", "wrong", reason)
         if limits.floors or limits.ceilings or limits.peaks:
-            self.found.append(ReplayCheck("claimed times", "right", "possible by the limits that were measured here"))
+            self._add("claimed times", "right", "possible by the limits that were measured here")
         return None
 
-    def wrong_outputs(self, backend: Backend, one: ReplaySide) -> str | None:
-        """Verify small cases of a side's kernel, on a seed that is drawn now as well; return what is wrong, or None."""
-        what, right = f"outputs of {one.side.name}", 0
-        for case in _small_cases(one):
+    def wrong_outputs(self, backend: Backend, replayed: ReplaySide) -> str | None:
+        """Verify small cases of a side's kernel, on seed 0 and a seed that is drawn now; return the fault, or None."""
+        what, right = f"outputs of {replayed.side.name}", 0
+        # A CPU runs these in reasonable time: S0, edges and golden data.
+        cases = [*replayed.catalogue.cases((), ("S0",)), *replayed.catalogue.edges()]
+        for case in cases:
+            if case.kernel != replayed.case.kernel:
+                continue
             try:
                 entries = verify(backend, case, (0, secrets.randbelow(1 << 31) + 2))
-            except (BackendUnavailable, CompilationFailed) as error:  # what is not emulated is not wrong
-                if str(error) not in [one.words for one in self.found]:
-                    self.found.append(ReplayCheck(f"outputs of {case.name}", "open", str(error)))
+            except (BackendUnavailable, CompilationFailed) as error:  # a case that is not emulated is not wrong
+                if str(error) not in [check.words for check in self.results]:
+                    self._add(f"outputs of {case.name}", "open", str(error))
                 continue
             except PrismBenchError as error:
-                self.found.append(ReplayCheck(what, "wrong", str(error)))
-                return str(error)
+                return self._add(what, "wrong", str(error))
             if not passed(entries):
-                words = complaint(case, backend.name, entries)
-                self.found.append(ReplayCheck(what, "wrong", words))
-                return words
+                return self._add(what, "wrong", complaint(case, backend.name, entries))
             right += 1
-        words = f"{right} small cases on the {backend.name}, on a seed that was drawn now as well"
-        self.found.append(ReplayCheck(what, "right" if right else "open", words))
+        text = f"{right} small cases on the {backend.name}, on a seed that was drawn now as well"
+        self._add(what, "right" if right else "open", text)
         return None
 
-    def wrong_in_jail(self, one: ReplaySide) -> str | None:
-        """Compare the machine code and do the same in a jail; where none can be made, that stays open."""
+    def wrong_in_jail(self, replayed: ReplaySide) -> str | None:
+        """Compare the machine code and verify outputs in a jail; both stay open if no jail can be made."""
         try:
             from prism_bench.extensions.judge.jail_client import JailCell, JailedEmulator
 
-            with JailCell(one.catalogue.folder, modes=("fast", "race")) as cell:
-                self.compare_code(one, lambda case, device: compiled_in_jail(case, device, cell))
-                return self.wrong_outputs(JailedEmulator(cell), one)
+            with JailCell(replayed.catalogue.folder, modes=("fast", "race")) as cell:
+                self.compare_code(replayed, lambda case, device: compiled_in_jail(case, device, cell))
+                return self.wrong_outputs(JailedEmulator(cell), replayed)
         except (ImportError, BackendUnavailable) as error:
-            self.found.append(ReplayCheck(f"outputs of {one.side.name}", "open", f"no jail: {error}"))
+            self._add(f"outputs of {replayed.side.name}", "open", f"no jail: {error}")
             return None
 
+    def _add(self, what: str, result: CheckResult, text: str = "") -> str:
+        """Add a completed check and return its text."""
+        self.results.append(ReplayCheck(what, result, text))
+        return text
 
-def _require_entries(one: ReplaySide, made: RecompiledCode) -> None:
-    """Raise a ResultsError where a claim states other entries than the same instructions have."""
-    stated = {text: entry.get("symbol") for code in one.side.code for text, entry in code.entries.items()}
+
+def _require_entries(side: ClaimSide, made: RecompiledCode) -> None:
+    """Raise a ResultsError if a claim states other entries than the same instructions have."""
+    stated = {text: entry.get("symbol") for code in side.code for text, entry in code.entries.items()}
     if stated != made.symbols:
         text = next(text for text in {**made.symbols, **stated} if made.symbols.get(text) != stated.get(text))
-        raise ResultsError(f"{one.side.name}: its sources and its claim differ in the entry {text:.80}")
+        raise ResultsError(f"{side.name}: its sources and its claim differ in the entry {text:.80}")
 
 
-def _small_cases(one: ReplaySide) -> list[Case]:
-    """Return what a CPU can run in reasonable time: S0, edges and golden data of the same kernel or variant."""
-    kernel = one.case.kernel
-    cases = [*one.catalogue.cases((), ("S0",)), *one.catalogue.edges()]
-    return [case for case in cases if case.kernel == kernel]
-
-
-# Replay of a claim: whether its own code, verified and measured here, gives its ratio again.
-#
-# Nothing of a claim runs before its bytes, hashes and figures were checked (`checks`). Its Python runs only where the
-# catalogue here has the same file, or its source is trusted; device code that is not here is compiled and run on the
-# emulator in the jail of `prism-bench judge`, and measured only where its source is trusted.
+# The replay
 
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """How a claim is replayed: by which catalogue its files are known, the backend, processes, and the progress.
+    """Settings of a replay: the catalogue of known files, backend, processes, trust in the source, and progress.
 
-    `contest` is what a run of many claims measured of this one, with files that are the catalogue's; without it the
+    `contest` has measurements of this claim from a run of many claims, if its files are the catalogue's; without it the
     claim's own files are measured. `ceilings` were measured just before.
     """
 
@@ -407,7 +399,7 @@ class ReplayRequest:
 
 @dataclass
 class ClaimReplay:
-    """The replay of a checked claim with its records."""
+    """Replay of a checked claim with its records."""
 
     claim: Claim
     records: tuple[RunRecord, ...]
@@ -421,44 +413,46 @@ class ClaimReplay:
         self._checks = SideChecks(self.claim, self.records)
 
     def replay(self) -> Replay:
-        """Return what came of it; a ResultsError for files, launches or inputs that are not those of the claim."""
-        found = self._answer()
+        """Return the replay; raise a ResultsError for files, launches or inputs that are not those of the claim."""
+        answered = self._answer()
+        backend, device = self._place
         return Replay(
-            FORMAT,
-            SCHEMA,
-            self.claim.digest,
-            self.claim.sentence,
-            found,
-            self._expected or self.claim.ratio,
-            self._here,
-            *self._place,
-            identity.timestamp(datetime.now(UTC)),
-            {name: str(version) for name, version in identity.software({}).items()},
-            tuple(self._checks.found),
-            self._board,
+            format=FORMAT,
+            schema=SCHEMA,
+            claim=self.claim.digest,
+            sentence=self.claim.sentence,
+            answer=answered,
+            expected=self._expected or self.claim.ratio,
+            here=self._here,
+            backend=backend,
+            device=device,
+            created=identity.timestamp(datetime.now(UTC)),
+            software={name: str(version) for name, version in identity.software({}).items()},
+            checks=tuple(self._checks.results),
+            board=self._board,
         )
 
     def _answer(self) -> ReplayAnswer:
         if not self.claim.kernel.files or not self.claim.baseline.files:
             return _open(f"the claim lacks {'; '.join(self.claim.missing)}")
-        on_host = self._checks.strange(self.request.catalogue, on_host=True)
+        on_host = self._checks.unknown_files(self.request.catalogue, on_host=True)
         if on_host and not self.request.trusted:
             return _open(f"{on_host[0]} would run on the host and is not in the catalogue here; --trust-source runs it")
         with self._sides() as sides:
             self._checks.require_files(sides)
             self._checks.require_launches(sides)
             self._checks.require_inputs(sides[0].case)
-            if self._checks.strange(self.request.catalogue) and not self.request.trusted:
+            if self._checks.unknown_files(self.request.catalogue) and not self.request.trusted:
                 return self._jailed(sides)
-            for one in _with_code(sides):
-                self._checks.compare_code(one)
+            for replayed in _with_code(sides):
+                self._checks.compare_code(replayed)
             return self._verified_and_measured(sides)
 
     @contextmanager
     def _sides(self) -> Iterator[tuple[ReplaySide, ReplaySide]]:
-        """Make catalogues of the claim's own files until the end."""
+        """Make catalogues of the claim's own files and remove them at the end."""
         with temporary_folder("prism-claim-") as folder:
-            folder.chmod(0o755)  # the jail's user is another one
+            folder.chmod(0o755)  # the jail runs as another user
             kernel, baseline = self.claim.sides
             made = [
                 catalogue_at(folder / name, contents_of(side, self.claim.files))
@@ -470,14 +464,14 @@ class ClaimReplay:
             )
 
     def _jailed(self, sides: Sequence[ReplaySide]) -> ReplayAnswer:
-        """Verify device code that is not here in a jail; its time is not measured."""
+        """Verify device code that the catalogue lacks in a jail; its time is not measured."""
         wrong = next(filter(None, map(self._checks.wrong_in_jail, _with_code(sides))), None)
         if wrong:
             return ReplayAnswer("not reproduced", wrong)
         return _open("its device code is not in the catalogue here, so it ran in a jail; --trust-source measures it")
 
     def _verified_and_measured(self, sides: tuple[ReplaySide, ReplaySide]) -> ReplayAnswer:
-        """Measure both sides where this machine can, else verify them on the emulator."""
+        """Measure both sides if this machine can, else verify them on the emulator."""
         name = self.request.backend or self.claim.backend
         try:
             backend = open_backend(name)
@@ -489,7 +483,7 @@ class ClaimReplay:
         return self._emulated(sides, hindrance) if hindrance else self._measured(sides)
 
     def _hindrance(self, backend: Backend) -> str | None:
-        """Return why nothing is measured on the backend; None where its ratio can be compared."""
+        """Return why nothing is measured on the backend; None if its ratio can be compared."""
         if backend.name != self.claim.backend:
             return f"it was measured on the backend {self.claim.backend}; here is {backend.name}"
         version = self.claim.protocol.settings.get("version")
@@ -500,14 +494,15 @@ class ClaimReplay:
         return None
 
     def _emulated(self, sides: Sequence[ReplaySide], why: str) -> ReplayAnswer:
-        """Verify both sides on the CPU, and answer what stays open."""
-        wrong = None
+        """Verify both sides on the CPU; the time stays open."""
         try:
             emulator = open_backend("emulator")
-            wrong = next(filter(None, (self._checks.wrong_outputs(emulator, one) for one in _with_code(sides))), None)
+            for replayed in _with_code(sides):
+                if wrong := self._checks.wrong_outputs(emulator, replayed):
+                    return ReplayAnswer("not reproduced", wrong)
         except BackendUnavailable as error:
-            self._checks.found.append(ReplayCheck("outputs", "open", str(error)))
-        return ReplayAnswer("not reproduced", wrong) if wrong else _open(f"{why}; its time stays open")
+            self._checks.results.append(ReplayCheck("outputs", "open", str(error)))
+        return _open(f"{why}; its time stays open")
 
     def _measured(self, sides: tuple[ReplaySide, ReplaySide]) -> ReplayAnswer:
         """Measure both sides in turn, verified on a seed that is drawn now, and compare the ratios."""
@@ -518,17 +513,17 @@ class ClaimReplay:
         for side in (contest.kernel, contest.baseline):
             result = contest.records[side[0]].case(side[1])
             if result and result.status in ("wrong", "crashed"):
-                words = f"{side[1]}: {result.reason}"
-                self._checks.found.append(ReplayCheck(f"outputs of {side[1]}", "wrong", words))
-                return ReplayAnswer("not reproduced", words)
+                reason = f"{side[1]}: {result.reason}"
+                self._checks.results.append(ReplayCheck(f"outputs of {side[1]}", "wrong", reason))
+                return ReplayAnswer("not reproduced", reason)
         try:
             self._here = ratio_of(contest)
         except ResultsError as error:
             return _open(str(error))
         entries = contest.case(contest.kernel).verification
         seeds = list(dict.fromkeys(str(entry["seed"]) for entry in entries if "seed" in entry))
-        words = f"both sides, on {'seeds' if len(seeds) > 1 else 'seed'} {' and '.join(seeds)}"
-        self._checks.found.append(ReplayCheck("outputs", "right", words))
+        text = f"both sides, on {'seeds' if len(seeds) > 1 else 'seed'} {' and '.join(seeds)}"
+        self._checks.results.append(ReplayCheck("outputs", "right", text))
         limited = with_ceilings(contest.records[contest.kernel[0]], effort)
         if self._place[1] == self.claim.device:
             if impossible := self._checks.impossible_time(sides, contest, limits_of(limited)):
@@ -554,24 +549,24 @@ class ClaimReplay:
         return ClaimContest(self.claim.metric, records, (1, name, "kernel"), (0, baseline.case.name, "kernel"))
 
     def _compared(self, limited: RunRecord) -> ReplayAnswer:
-        """Compare the ratios; that of another kind of device by its ceilings and those of the record `limited`."""
+        """Compare the ratios; on another kind of device by the claim's ceilings and those of the record `limited`."""
         if self._place[1] == self.claim.device:
             return answer(self.claim.ratio, self._here)
-        found = scaled(self.claim.ratio, self.claim.ceilings, ceilings_of(limited))
-        if found is None:
+        scaling = scaled(self.claim.ratio, self.claim.ceilings, ceilings_of(limited))
+        if scaling is None:
             return _open(f"it was measured on {self.claim.device}, whose ceilings were not measured here")
-        self._expected, words = found
+        self._expected, reason = scaling
         compared = answer(self.claim.ratio, self._here, self._expected)
-        return ReplayAnswer(compared.word, f"{compared.because}; {words}")
+        return ReplayAnswer(compared.word, f"{compared.because}; {reason}")
 
 
 def drawn_seeds() -> tuple[int, int]:
-    """Return the seeds of a verification: one that nobody knew before, and 0."""
+    """Return the seeds of a verification: a random seed that nobody could know, and 0."""
     return secrets.randbelow(1 << 31) + 2, 0
 
 
 def _with_code(sides: Sequence[ReplaySide]) -> list[ReplaySide]:
-    return [one for one in sides if not one.is_peer]
+    return [replayed for replayed in sides if not replayed.is_peer]
 
 
 def _open(because: str) -> ReplayAnswer:

@@ -86,12 +86,12 @@ def answer_in(path: Path, claim: Claim) -> Replay | None:
 
 def stale_files(path: Path, catalogue: Catalogue) -> list[str]:
     """Return the files of a kept claim that the catalogue has no longer; a ResultsError where it is no claim."""
-    return SideChecks(*checked(read_bytes(path), str(path))).strange(catalogue)
+    return SideChecks(*checked(read_bytes(path), str(path))).unknown_files(catalogue)
 
 
 def sides_here(claim: Claim, catalogue: Catalogue) -> Contestants | None:
     """Return the cases of a claim's sides in the catalogue; None where it has not the claim's files."""
-    if not all(side.files for side in claim.sides) or SideChecks(claim, ()).strange(catalogue):
+    if not all(side.files for side in claim.sides) or SideChecks(claim, ()).unknown_files(catalogue):
         return None
     kernel, baseline = (catalogue.anywhere(side.case).configured(side.choice) for side in claim.sides)
     return Contestants(kernel, None if claim.baseline.subject.startswith(PEER) else baseline)

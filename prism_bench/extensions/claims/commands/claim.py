@@ -8,16 +8,15 @@ import typer
 
 from prism_bench.cli import measuring, options
 from prism_bench.errors import UsageError, unknown
-from prism_bench.io import files as interrupts
+from prism_bench.io import files
 
 if TYPE_CHECKING:
     from prism_bench.extensions.claims.document import Claim
     from prism_bench.extensions.claims.making import ClaimRequest
 
-REFERENCES = "numpy_reference"
-DEFAULT_OUTPUT = Path("claim.json")
+_REFERENCES = "numpy_reference"
+_DEFAULT_OUTPUT = Path("claim.json")
 _OPERAND = "a record, a kernel or kernel:variant, a folder or a commit"
-
 
 _BaselineArgument = Annotated[
     str, typer.Argument(help=f"Name the baseline: {_OPERAND}. Alone: the record or kernel with peers.")
@@ -47,7 +46,7 @@ def command(
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
     processes: measuring.ProcessesOption = 5,
-    output: _OutputOption = DEFAULT_OUTPUT,
+    output: _OutputOption = _DEFAULT_OUTPUT,
     sign: _SignOption = None,
     page: _PageOption = None,
     badge: _BadgeOption = None,
@@ -60,16 +59,17 @@ def command(
     """
     from prism_bench.extensions.claims.checks import sign as signed
     from prism_bench.extensions.claims.document import encoded
-    from prism_bench.extensions.claims.making import ClaimRequest
+    from prism_bench.extensions.claims.making import ClaimRequest, of_record, of_records
     from prism_bench.extensions.claims.page import claim_json, claim_view, show_claim
     from prism_bench.io.files import write_atomically
 
     are_records = _are_records((a, b), against)
     _require_feasible({"--output": output, "--html": page, "--badge": badge}, (a, b or a), metric, sign)
     request = ClaimRequest(options.open_catalogue(catalogue), case, against, metric)
-    claim = (
-        _of_files(a, b, request) if are_records else _measured((a, b), request, backend, processes=processes, json=json)
-    )
+    if are_records:
+        claim = of_records(Path(a), Path(b), request) if b else of_record(Path(a), request)
+    else:
+        claim = _measured((a, b), request, backend, processes=processes, json=json)
     write_atomically(output, encoded(claim))
     options.remark(f"claim: {output}")
     show_claim(claim, None, (page, badge), output.name)
@@ -79,47 +79,40 @@ def command(
 
 
 def _require_feasible(
-    places: Mapping[str, Path | None], words: tuple[str, str], metric: str | None, sign: str | None
+    places: Mapping[str, Path | None], operands: tuple[str, str], metric: str | None, sign: str | None
 ) -> None:
-    """Raise an error for what would be refused after the measurement."""
+    """Raise an error before the measurement for options that would be refused after it."""
     from prism_bench.extensions.claims.checks import require_signer
     from prism_bench.extensions.claims.page import require_places
     from prism_bench.spec.metric import MEASURED
 
     if metric and metric not in MEASURED:
         raise unknown("metric", metric, MEASURED)
-    require_places(places, words)
+    require_places(places, operands)
     if sign:
         require_signer(sign)
 
 
-def _are_records(words: tuple[str, str | None], against: str | None) -> bool:
-    """Return whether the words name records; a UsageError where they do not go together."""
-    files = [Path(word).is_file() for word in words if word]
-    if any(files) and not all(files):
+def _are_records(operands: tuple[str, str | None], against: str | None) -> bool:
+    """Return whether the operands name records; raise a UsageError if they do not go together."""
+    are_files = [Path(operand).is_file() for operand in operands if operand]
+    if any(are_files) and not all(are_files):
         raise UsageError("one side is a record and the other is not: name two records, or measure both sides")
-    if against and len(files) > 1 and not files[0]:
-        raise UsageError(f"--against {against}: the baseline is {words[0]}; name one kernel, or leave --against out")
-    return files[0]
-
-
-def _of_files(a: str, b: str | None, request: "ClaimRequest") -> "Claim":
-    from prism_bench.extensions.claims.making import of_record, of_records
-
-    return of_records(Path(a), Path(b), request) if b else of_record(Path(a), request)
+    if against and len(are_files) > 1 and not are_files[0]:
+        raise UsageError(f"--against {against}: the baseline is {operands[0]}; name one kernel, or leave --against out")
+    return are_files[0]
 
 
 def _measured(
-    words: tuple[str, str | None], request: "ClaimRequest", backend: str | None, *, processes: int, json: bool
+    operands: tuple[str, str | None], request: "ClaimRequest", backend: str | None, *, processes: int, json: bool
 ) -> "Claim":
-    from prism_bench.cli.measuring import progress_bar
     from prism_bench.extensions.claims.making import ClaimEffort, of_builds, of_kernel
 
-    opened, (a, b) = options.choose_backend(backend, quiet=json), words
-    if opened.name == REFERENCES:
+    opened, (a, b) = options.choose_backend(backend, quiet=json), operands
+    if opened.name == _REFERENCES:
         raise UsageError(
-            f"{REFERENCES} times references, not kernels: a claim is measured on a GPU; --backend null shows how"
+            f"{_REFERENCES} times references, not kernels: a claim is measured on a GPU; --backend null shows how"
         )
-    with interrupts.held(), progress_bar() as report:
+    with files.held(), measuring.progress_bar() as report:
         effort = ClaimEffort(opened.name, processes, report=report)
         return of_builds((a, b), request, effort) if b else of_kernel(a, request, effort)

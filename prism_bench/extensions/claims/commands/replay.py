@@ -34,7 +34,6 @@ def command(
     Without the GPU that it needs, its outputs are verified on the emulator, and the answer names what stays open.
     Ends with 0 where it is reproduced, 1 where it is not or in part, 3 where that cannot be decided here.
     """
-    from prism_bench.cli.measuring import progress_bar
     from prism_bench.extensions.claims.checks import checked, fetched, is_address, require_signature
     from prism_bench.extensions.claims.document import canonical
     from prism_bench.extensions.claims.page import replay_json, replay_view, require_places, show_claim
@@ -43,13 +42,13 @@ def command(
 
     require_places({"--output": output, "--html": page, "--badge": badge}, [claim])
     content = fetched(claim)
-    found, records = checked(content, claim)
+    document, records = checked(content, claim)
     options.remark(f"signature: {require_signature(claim, content, signed_by)}")
-    with files.held(), progress_bar() as report:
+    with files.held(), measuring.progress_bar() as report:
         request = ReplayRequest(options.open_catalogue(catalogue), backend, processes, trust_source, report)
-        replay = ClaimReplay(found, records, request).replay()
+        replay = ClaimReplay(document, records, request).replay()
     if output:
         write_atomically(output, f"{canonical(replay)}\n".encode())
-    show_claim(found, replay, (page, badge), claim if is_address(claim) else Path(claim).name)
+    show_claim(document, replay, (page, badge), claim if is_address(claim) else Path(claim).name)
     options.show(lambda: replay_json(replay), lambda: replay_view(replay), json=json)
     raise SystemExit(replay.exit_code)
