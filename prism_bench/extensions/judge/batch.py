@@ -1,4 +1,4 @@
-"""Many submissions to one task: a queue over the GPUs, a process tree for each candidate, resumed where it stopped."""
+"""Batch of submissions to one task: a queue over the GPUs, a process for each candidate; verdicts are kept."""
 
 import hashlib
 import os
@@ -31,33 +31,33 @@ from prism_bench.io.workers import WorkerEnvironment, WorkerProcess
 from prism_bench.monitor.nvml import VISIBLE, devices, opened, visible
 from prism_bench.report.site.page import file_name
 
-_CANDIDATE_SECONDS, _LEAVING_SECONDS = 1800.0, 15.0  # of a judgement, and to end what it started after a signal
-_TIMED = ("right", "unchecked")  # rulings of what a GPU launches
-_CORES_OF_ONE = 4  # that a candidate keeps busy where no GPU is what it waits for
+_CANDIDATE_SECONDS, _LEAVING_SECONDS = 1800.0, 15.0  # of a judgement, and for its clean-up after a signal
+_TIMED = ("right", "unchecked")  # rulings of submissions that a GPU launches
+_CORES_OF_CANDIDATE = 4  # that a candidate keeps busy without a GPU
 
 
 class Judging(Protocol):
-    """What judges one candidate by the words of a command, on a GPU by its UUID, and returns how that ended."""
+    """Judgement of a candidate by the arguments of a command, on a GPU by its UUID; returns how the command ended."""
 
-    def __call__(self, words: list[str], gpu: str) -> str: ...
+    def __call__(self, arguments: list[str], gpu: str) -> str: ...
 
     def end(self) -> None:
-        """End what is judged now: the batch is interrupted."""
+        """End all running judgements of an interrupted batch."""
         ...
 
 
 class JudgingProcesses:
-    """The processes of candidates that are judged now. A terminal's signal does not reach them: `end` ends them.
+    """Processes of the running judgements. A terminal's signal does not reach them: `end` ends them.
 
-    Each gets some seconds to end what it started and to remove its files.
+    Each process gets some seconds to end its own processes and to remove its files.
     """
 
     def __init__(self) -> None:
         self._lock, self._running, self._is_over = Lock(), set[WorkerProcess](), False
 
-    def __call__(self, words: list[str], gpu: str) -> str:
-        """Run the command line for one candidate, on a GPU by its UUID; return how it ended."""
-        process = self._started(words, {VISIBLE: gpu} if gpu else {})
+    def __call__(self, arguments: list[str], gpu: str) -> str:
+        """Run the command for a candidate, on a GPU by its UUID; return how it ended."""
+        process = self._started(arguments, {VISIBLE: gpu} if gpu else {})
         if process is None:
             return "it was not judged: the batch was interrupted"
         try:
@@ -74,31 +74,31 @@ class JudgingProcesses:
             process.release()
 
     def end(self) -> None:
-        """Let all that run end, and start no others; kill those that do not end."""
+        """Ask all running processes to end, start no others, and kill those that do not end in time."""
         with self._lock:
             self._is_over = True
-            running = [one for one in self._running if one.is_alive()]
+            running = [process for process in self._running if process.is_alive()]
             for process in running:
                 os.kill(process.pid, signal.SIGTERM)
         until = monotonic() + _LEAVING_SECONDS
-        while any(one.is_alive() for one in running) and monotonic() < until:
+        while any(process.is_alive() for process in running) and monotonic() < until:
             sleep(0.05)
         for process in running:
             process.kill()
 
-    def _started(self, words: list[str], variables: dict[str, str]) -> WorkerProcess | None:
+    def _started(self, arguments: list[str], variables: dict[str, str]) -> WorkerProcess | None:
         with self._lock:
             if self._is_over:
                 return None
             where = WorkerEnvironment("prism_bench", variables=variables)
-            process = WorkerProcess(where, words, stdin=subprocess.DEVNULL, stdout=subprocess.STDOUT)
+            process = WorkerProcess(where, arguments, stdin=subprocess.DEVNULL, stdout=subprocess.STDOUT)
             self._running.add(process)
             return process
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A card, its name in the leaderboard, that of its results, and the hashes of what was sent with it."""
+    """Card, its name in the leaderboard, the name of its results, and the hashes of code and card."""
 
     card: Path
     name: str
@@ -108,37 +108,38 @@ class Candidate:
 
 @dataclass(frozen=True)
 class JudgeBatch:
-    """Every card below `folder`, judged by `task`; verdicts are in `results`. `words` are passed on to each command.
+    """Judgement of every card below `folder` by `task`; `results` gets the verdicts, each command gets `arguments`.
 
-    `task_sha256` is the task's: a verdict on another one is not kept. `run` judges one candidate and returns how its
-    process ended. `report` is called with each that is done. All candidates have the hidden sizes and seeds of one
-    `secret`: the given one, that of a batch that was interrupted, or a new one. Who sees a verdict knows it, so that
-    nothing that was sent afterwards is judged by it.
+    `task_sha256` is the task's: a verdict on another task is not kept. `run` judges a candidate and returns how its
+    process ended. `report` is called with each finished row. All candidates have the hidden sizes and seeds of the same
+    `secret`: the given secret, that of an interrupted batch, or a new one. A verdict shows the secret, so later
+    submissions are judged by a new one.
     """
 
     folder: Path
     results: Path
     task: str
-    words: Sequence[str] = ()
+    arguments: Sequence[str] = ()
     gpus: Sequence[str] = ("",)
     run: Judging = field(default_factory=JudgingProcesses)
-    report: Callable[[str], None] = field(default=lambda words: None)
+    report: Callable[[str], None] = field(default=lambda text: None)
     task_sha256: str = ""
     secret: int | None = None
 
     def rows(self) -> list[BatchRow]:
-        """Judge what has no verdict yet; write the leaderboard and return its rows, the best first."""
+        """Judge candidates without a verdict, write the leaderboard, and return its rows, the best first."""
         cards = sorted(path for path in self.folder.rglob("*.toml") if self.results not in path.parents)
         if not cards:
             raise UsageError(f"{self.folder}: here is no card, a TOML file")
         self.results.mkdir(parents=True, exist_ok=True)
         entered = [self._entered(card) for card in cards]
-        secret, free = self._secret([one for one in entered if isinstance(one, Candidate)]), SimpleQueue[str]()
+        free = SimpleQueue[str]()
+        secret = self._secret([entry for entry in entered if isinstance(entry, Candidate)])
         for gpu in self.gpus:
             free.put(gpu)
         with ThreadPoolExecutor(len(self.gpus)) as pool:
             try:
-                rows = list(pool.map(lambda one: self._any_row(one, free, secret), entered))
+                rows = list(pool.map(lambda entry: self._any_row(entry, free, secret), entered))
             except BaseException:
                 self.run.end()
                 raise
@@ -149,72 +150,74 @@ class JudgeBatch:
 
     @property
     def _unfinished(self) -> Path:
-        """The file with the secret of a batch, and a digest of what was sent, until its leaderboard is complete."""
+        """File with the secret of a batch and a digest of its candidates, until its leaderboard is complete."""
         return self.results / "unfinished.txt"
 
     def _secret(self, entered: Sequence[Candidate]) -> int:
-        """Return the secret for what has no verdict yet: a new one where anything came after the last one was drawn."""
+        """Return the secret for candidates without a verdict: the unfinished batch's if its candidates are the same."""
         if self.secret is not None:
             return self.secret
-        sent = hashlib.sha256(repr(sorted((one.name, one.identity) for one in entered)).encode()).hexdigest()
-        words = self._unfinished.read_text().split() if self._unfinished.is_file() else []
-        if len(words) != 2 or not words[0].isdecimal() or words[1] != sent:
-            words = [str(drawn_secret()), sent]
-            write_atomically(self._unfinished, " ".join(words).encode())
-        return int(words[0])
+        sent = hashlib.sha256(
+            repr(sorted((candidate.name, candidate.identity) for candidate in entered)).encode()
+        ).hexdigest()
+        kept = self._unfinished.read_text().split() if self._unfinished.is_file() else []
+        if len(kept) != 2 or not kept[0].isdecimal() or kept[1] != sent:
+            kept = [str(drawn_secret()), sent]
+            write_atomically(self._unfinished, " ".join(kept).encode())
+        return int(kept[0])
 
     def _entered(self, card: Path) -> Candidate | BatchRow:
-        """Return what was sent with a card; its row, where it cannot be read: nothing else comes of that."""
+        """Return the candidate of a card, or the final row of a card that cannot be read."""
         path = readable(str(card.relative_to(self.folder)))
         name = path.removesuffix(card.suffix)
         try:
             return Candidate(card, name, _result_name(path), identity_of(read_submission(card)))
         except PrismBenchError as error:
             return BatchRow(name, "refused", 0.0, (str(Objection("form", readable(str(error)))),))
-        except Exception as error:  # files are the sender's, and so is what reading them does
+        except Exception as error:  # a sender's file may raise anything
             return _without_verdict(name, error)
 
-    def _any_row(self, one: Candidate | BatchRow, free: "SimpleQueue[str]", secret: int) -> BatchRow:
-        """Return a candidate's row, whatever goes wrong with it."""
-        if isinstance(one, BatchRow):
-            return one
+    def _any_row(self, entry: Candidate | BatchRow, free: "SimpleQueue[str]", secret: int) -> BatchRow:
+        """Return a candidate's row; any error becomes a row without a verdict."""
+        if isinstance(entry, BatchRow):
+            return entry
         try:
-            return self._row(one, free, secret)
+            return self._row(entry, free, secret)
         except Exception as error:
-            return _without_verdict(one.name, error)
+            return _without_verdict(entry.name, error)
 
-    def _row(self, one: Candidate, free: "SimpleQueue[str]", secret: int) -> BatchRow:
-        output, page = self.results / f"{one.stem}.json", self.results / f"{one.stem}.html"
-        verdict = self._kept(output, one.identity)
-        if verdict is None or ("--gpu" in self.words and verdict.ruling in _TIMED and not verdict.times):
-            new = output.with_suffix(".new")  # that of other files than those of the batch never gets the name
+    def _row(self, candidate: Candidate, free: "SimpleQueue[str]", secret: int) -> BatchRow:
+        output, page = self.results / f"{candidate.stem}.json", self.results / f"{candidate.stem}.html"
+        verdict = self._kept(output, candidate.identity)
+        if verdict is None or ("--gpu" in self.arguments and verdict.ruling in _TIMED and not verdict.times):
+            new = output.with_suffix(".new")  # a verdict on other files never gets the final name
             gpu = free.get()
             try:
-                words = ["judge", str(one.card), "--task", self.task, "--output", str(new), "--html", str(page)]
-                ended = self.run([*words, "--secret", str(secret), *self.words], gpu)
+                command = ["judge", str(candidate.card), "--task", self.task, "--output", str(new), "--html", str(page)]
+                ended = self.run([*command, "--secret", str(secret), *self.arguments], gpu)
             finally:
                 free.put(gpu)
-            verdict = self._kept(new, one.identity)
+            verdict = self._kept(new, candidate.identity)
             if verdict is None and new.is_file():
                 ended = "its files changed while the batch was judged"
-            self.report(printable(f"{one.name}: {verdict.ruling if verdict else ended}"))
+            self.report(printable(f"{candidate.name}: {verdict.ruling if verdict else ended}"))
             if verdict is None:
                 new.unlink(missing_ok=True)
-                return BatchRow(one.name, "unchecked", 0.0, (f"no verdict: {ended}",))
+                return BatchRow(candidate.name, "unchecked", 0.0, (f"no verdict: {ended}",))
             new.replace(output)
-        return BatchRow(one.name, verdict.ruling, verdict.score, verdict.reasons, page.name)
+        return BatchRow(candidate.name, verdict.ruling, verdict.score, verdict.reasons, page.name)
 
     def _kept(self, path: Path, identity: tuple[str, str]) -> JudgeVerdict | None:
-        """Return the verdict in a file where it is on the same task, code and card."""
+        """Return the verdict in a file if it is on the same task, code and card, else None."""
         try:
             content = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
             content = {name: raw for name, raw in content.items() if name in JudgeVerdict.__struct_fields__}
             verdict = msgspec.json.decode(msgspec.json.encode(content), type=JudgeVerdict)
         except (OSError, msgspec.MsgspecError):
             return None
-        found = verdict.task, verdict.task_sha256, verdict.source_sha256, verdict.card_sha256
+        judged = verdict.task, verdict.task_sha256, verdict.source_sha256, verdict.card_sha256
         is_drawn = self.secret in (None, verdict.secret)
-        return verdict if is_drawn and found == (self.task, self.task_sha256, *identity) else None
+        return verdict if is_drawn and judged == (self.task, self.task_sha256, *identity) else None
 
 
 def _without_verdict(name: str, error: Exception) -> BatchRow:
@@ -222,30 +225,30 @@ def _without_verdict(name: str, error: Exception) -> BatchRow:
 
 
 def _result_name(path: str) -> str:
-    """Return the name of a candidate's results by its path, with its ending, so that none is called index.
+    """Return the name of a candidate's results: its path with its suffix, so that no name is `index`.
 
-    A path that no file's name can be has a digest that nobody finds again for another one.
+    A path that is no valid file name gets a digest, so that different paths have different names.
     """
     name = file_name(path)
     return name if name == path else f"{name}-{hashlib.sha256(path.encode()).hexdigest()[8:40]}"
 
 
 def open_gpus() -> list[str]:
-    """Return the UUIDs of the GPUs that CUDA sees; BackendUnavailable where there is none."""
+    """Return the UUIDs of the GPUs that CUDA sees; raise BackendUnavailable without a GPU."""
     with opened() as nvml:
-        found = [one.uuid for one in visible(devices(nvml))]
-    if not found:
+        uuids = [device.uuid for device in visible(devices(nvml))]
+    if not uuids:
         raise BackendUnavailable("no GPU is visible here; without --gpu the emulator judges")
-    return found
+    return uuids
 
 
 def slots() -> list[str]:
-    """Return a place for each candidate that is judged at the same time, without GPUs."""
-    return [""] * max(1, (os.cpu_count() or 1) // _CORES_OF_ONE)
+    """Return a place for each candidate that is judged at the same time without a GPU."""
+    return [""] * max(1, (os.cpu_count() or 1) // _CORES_OF_CANDIDATE)
 
 
 def leaderboard_lines(rows: Sequence[BatchRow]) -> Iterator[str]:
-    """Yield the leaderboard as lines of text, each with the first line of why its candidate is not right."""
+    """Yield the leaderboard as lines of text, each with the first line of the reason of its ruling."""
     width = max((len(row.candidate) for row in rows), default=0)
     for row in rows:
         why = f"  {row.reasons[0].partition(chr(10))[0]}" if row.reasons and row.ruling != "right" else ""

@@ -43,35 +43,28 @@ def command(
     from prism_bench.extensions.judge.judging import judge
     from prism_bench.extensions.judge.task import task_named
 
-    found = options.open_catalogue(catalogue)
+    opened = options.open_catalogue(catalogue)
     if many:
-        words = _passed_on(arch or (), trust_source, gpu, catalogue, page)
-        raise SystemExit(_judge_many(submission, task_named(task, found), output, (words, secret), json=json))
+        arguments = _passed_on(arch or (), trust_source, gpu, catalogue, page)
+        judged_by = task_named(task, opened)
+        raise SystemExit(_judge_many(submission, judged_by, output, arguments, secret=secret, json=json))
     verdict = judge(
         submission,
         task,
-        catalogue=found,
+        catalogue=opened,
         architectures=tuple(arch or ()),
         trust_source=trust_source,
         gpu=gpu,
         secret=secret,
-        report=lambda words: options.remark(f"judging: {words}"),
+        report=lambda step: options.remark(f"judging: {step}"),
     )
     _show(verdict, output, page, json=json)
     raise SystemExit(verdict.exit_code)
 
 
 def _show(verdict: "JudgeVerdict", output: Path | None, page: Path | None, *, json: bool) -> None:
-    """Print the verdict, and write it to the files that are given."""
-    from prism_bench.extensions.judge.verdict import verdict_json, verdict_view
-
-    _write(verdict, output, page)
-    options.show(lambda: verdict_json(verdict), lambda: verdict_view(verdict), json=json)
-
-
-def _write(verdict: "JudgeVerdict", output: Path | None, page: Path | None) -> None:
-    """Write the verdict as JSON and as a page to the files that are given."""
-    from prism_bench.extensions.judge.verdict import page_html, verdict_json
+    """Write the verdict to the files that are not None, and print it."""
+    from prism_bench.extensions.judge.verdict import page_html, verdict_json, verdict_view
     from prism_bench.io.documents import json_text
     from prism_bench.io.files import write_atomically
 
@@ -79,12 +72,13 @@ def _write(verdict: "JudgeVerdict", output: Path | None, page: Path | None) -> N
         write_atomically(page, page_html(verdict).encode())
     if output:
         write_atomically(output, json_text(verdict_json(verdict)).encode())
+    options.show(lambda: verdict_json(verdict), lambda: verdict_view(verdict), json=json)
 
 
 def _passed_on(
     arch: Sequence[str], trust_source: bool, gpu: bool, catalogue: Path | None, page: Path | None
 ) -> list[str]:
-    """Return the options that the command of each candidate gets; a UsageError for one that none can have."""
+    """Return the options for the command of each candidate; raise a UsageError for `--html`."""
     from prism_bench.errors import UsageError
     from prism_bench.workflows.compile_table import require_known
 
@@ -92,16 +86,16 @@ def _passed_on(
     if page:
         raise UsageError("--many writes a page for each card to the folder --output; --html is for one submission")
     flags = [*(("--trust-source",) if trust_source else ()), *(("--gpu",) if gpu else ())]
-    valued = [word for one in arch for word in ("--arch", one)]
+    valued = [word for architecture in arch for word in ("--arch", architecture)]
     return [*flags, *valued, *(("--catalogue", str(catalogue)) if catalogue else ())]
 
 
 def _judge_many(
-    folder: Path, task: "JudgeTask", output: Path | None, chosen: tuple[Sequence[str], int | None], *, json: bool
+    folder: Path, task: "JudgeTask", output: Path | None, arguments: Sequence[str], *, secret: int | None, json: bool
 ) -> int:
-    """Judge every card of a folder, print the leaderboard, and return 3 where a candidate could not be judged.
+    """Judge every card of a folder, print the leaderboard, and return 3 if a candidate could not be judged.
 
-    `chosen` are words for the command of each, and the secret of all.
+    The command of each candidate gets `arguments`.
     """
     import msgspec
     from rich.text import Text
@@ -111,10 +105,10 @@ def _judge_many(
 
     if not folder.is_dir():
         raise UsageError(f"{folder}: --many takes a folder of cards")
-    results, (words, secret) = output or folder / "verdicts", chosen
-    gpus = open_gpus() if "--gpu" in words else slots()
+    results = output or folder / "verdicts"
+    gpus = open_gpus() if "--gpu" in arguments else slots()
     batch = JudgeBatch(
-        folder, results, task.spec.name, words, gpus, JudgingProcesses(), options.remark, task.hash, secret
+        folder, results, task.spec.name, arguments, gpus, JudgingProcesses(), options.remark, task.hash, secret
     )
     rows = batch.rows()
     options.remark(f"leaderboard: {results / 'index.html'}")

@@ -1,4 +1,4 @@
-"""Defences of the judge by name. The museum of attacks (`tests/extensions/judge`) shows what passes without each."""
+"""Defences of the judge by name. The museum of attacks (`tests/extensions/judge`) has an attack against each."""
 
 from collections.abc import Collection, Mapping
 from typing import Literal
@@ -44,12 +44,12 @@ ON_A_GPU: frozenset[Defence] = frozenset(
         "state of the machine",
     )
 )  # fmt: skip
-# Checks of compute-sanitizer by what is not in force without them on a GPU, or where no emulator runs a submission.
+# Checks of compute-sanitizer, by the defence that they are on a GPU, and for submissions that no emulator runs.
 _WATCHED: Mapping[Defence, str] = {"memory that nothing wrote": "initcheck", "races": "racecheck"}
 
 
 def in_force(watched: Collection[str] | None, *, is_emulated: bool) -> tuple[Defence, ...]:
-    """Return the defences against a submission; `watched` are complete checks of a sanitizer, None without a GPU."""
+    """Return the defences in force; `watched` are the complete checks of a sanitizer, None without a GPU."""
     by_emulator = is_emulated and watched is None
     absent = {name for name, check in _WATCHED.items() if not by_emulator and check not in (watched or ())}
-    return tuple(one for one in DEFENCES if one not in absent and (watched is not None or one not in ON_A_GPU))
+    return tuple(name for name in DEFENCES if name not in absent and (watched is not None or name not in ON_A_GPU))

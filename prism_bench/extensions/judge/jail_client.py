@@ -1,4 +1,4 @@
-"""The judge's side of the jailed process: questions, checked answers, machine code and emulation."""
+"""Judge's side of the jailed process: questions, checked answers, machine code, and an emulator in the jail."""
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,12 +30,10 @@ from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.launch import Instance, LaunchCard
 from prism_bench.units import count_text
 
-# Limits of time of a jailed process.
-
 
 @dataclass(frozen=True)
 class CellLimits:
-    """Seconds that compiling a source, and one launch on the emulator, may take; None: any.
+    """Most seconds of a compilation, and of a launch on the emulator; None: unlimited.
 
     `patience` is the processor time after which a launch without progress ends with a finding.
     """
@@ -48,13 +46,11 @@ class CellLimits:
 USUAL = CellLimits()
 
 
-# Messages between the judge and the jailed process that compiles a submission and runs it on the emulator.
-#
-# Arrays and machine code travel behind the message, in the same frame.
+# Messages; arrays and machine code follow a message in the same frame
 
 
 class MachineCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Compile a source for an architecture, with these entries."""
+    """Request to compile a source for an architecture, with these entries."""
 
     source: str
     entries: tuple[str, ...]
@@ -63,7 +59,7 @@ class MachineCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_
 
 
 class InstanceCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Compile an instance of a function of a source in one of Python's kernel languages, which is imported for it."""
+    """Request to import a source in a kernel language of Python and compile an instance of one of its functions."""
 
     source: str
     language: str
@@ -72,11 +68,11 @@ class InstanceCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown
 
 
 class MachineCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The frame's array is the cubin; `symbols` has the symbol of each entry, `resources` what it takes, by symbol.
+    """Facts about the cubin in the frame's array: the symbol of each entry, and resources by symbol.
 
-    An instance has the `card` by which its compiler has it launched.
-    `kinds` counts the instructions of all entries by kind, `precisions` their arithmetic by precision; both are None
-    where no program lists them. `memory_barriers` counts instructions on barriers in shared memory (`SYNCS`).
+    An instance has the launch `card` of its compiler. `kinds` counts the instructions of all entries by kind,
+    `precisions` their arithmetic by precision; both are None if no program lists them. `memory_barriers` counts
+    instructions on barriers in shared memory (`SYNCS`).
     """
 
     symbols: dict[str, str]
@@ -89,7 +85,7 @@ class MachineCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fi
 
 
 class LackingQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Name the entries of a source that the emulator does not claim to run."""
+    """Question for the entries of a source that the emulator does not claim to run."""
 
     source: str
     entries: tuple[str, ...]
@@ -97,13 +93,13 @@ class LackingQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fiel
 
 
 class LackingAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Why it does not, by entry."""
+    """Reasons by entry."""
 
     lacking: dict[str, str]
 
 
 class HostCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Build a source for the emulator in a mode, with these entries, and keep it for launches."""
+    """Request to build a source for the emulator in a mode, with these entries, and to keep it for launches."""
 
     source: str
     entries: tuple[str, ...]
@@ -112,13 +108,13 @@ class HostCodeQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fie
 
 
 class HostCodeAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """It was built: `build` is its number, from 0."""
+    """Number of the finished build, from 0."""
 
     build: int
 
 
 class HostLaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Launch a kernel of the build of that number; buffers and scalars are the frame's arrays."""
+    """Request to launch a kernel of a build; buffers and scalars are the frame's arrays."""
 
     build: int
     request: LaunchRequest
@@ -126,7 +122,7 @@ class HostLaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_f
 
 
 class HostLaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The report of a launch; the frame's arrays are all of the question's, as the kernel left them."""
+    """Report of a launch; the frame's arrays are those of the question, as the kernel left them."""
 
     report: LaunchReport
 
@@ -137,31 +133,31 @@ QUESTIONS: msgspec.json.Decoder[JailQuestion] = msgspec.json.Decoder(JailQuestio
 _ANSWERS: msgspec.json.Decoder[JailAnswer] = msgspec.json.Decoder(JailAnswer)
 
 
-# The judge's side of the jailed process: questions, answers that are checked, limits of time.
+# The jailed process: questions, checked answers, limits of time
 
-_COMPILERS_THREADS = 1024  # of compilers in Python, which start some for each core
+_COMPILER_THREADS = 1024  # of compilers in Python, which start some for each core
 _FINDINGS = (BackendUnavailable, CompilationFailed, SpecError, VerificationFailed)
 _Expected = TypeVar("_Expected", bound=JailAnswer)
 
 
 class HostCodeRefused(UsageError):
-    """A submission has host code that would run when its code for the emulator is loaded."""
+    """Submission with host code that would run when its code for the emulator is loaded."""
 
 
 class JailCell:
-    """One jailed process for one submission, as a context; it may read the folder `root`, with sources and headers.
+    """Jailed process for a submission, as a context; it may read the folder `root`, with sources and headers.
 
-    With `jailed` False it is a plain process: only for a source that is trusted. `modes` are those of the emulator that
-    builds will ask for.
+    With `jailed` False it is a plain process: only for a trusted source. `modes` are the emulator's modes of later
+    builds.
     """
 
     def __init__(self, root: Path, jailed: bool = True, modes: Sequence[str] = (), limits: CellLimits = USUAL) -> None:
         self.root, self.limits = root, limits
         self._prepared = _prepared(modes) if jailed else []  # without a jail the cache has them anyway
         jail = Jail.over(root.resolve(), *self._prepared) if jailed else None
-        self._jail = jail if modes or not jail else msgspec.structs.replace(jail, processes=_COMPILERS_THREADS)
+        self._jail = jail if modes or not jail else msgspec.structs.replace(jail, processes=_COMPILER_THREADS)
         self._worker: FrameWorker | None = None
-        self._builds: dict[HostCodeQuestion, int | str] = {}  # a number, or why there is no build
+        self._builds: dict[HostCodeQuestion, int | str] = {}  # a number, or the reason of a missing build
         self._lacking: dict[LackingQuestion, dict[str, str]] = {}
 
     def __enter__(self) -> "JailCell":
@@ -173,7 +169,7 @@ class JailCell:
         self.end()
 
     def end(self) -> None:
-        """End the process with all that it started."""
+        """End the process with all processes that it started."""
         if self._worker:
             self._worker.kill()
             self._worker.wait()
@@ -183,7 +179,7 @@ class JailCell:
     def machine_code(
         self, source: Path, entries: Sequence[str], architecture: str, options: Sequence[str] = ()
     ) -> tuple[MachineCodeAnswer, bytes]:
-        """Return the machine code of a source; CompilationFailed with the compiler's message or its end."""
+        """Return the machine code of a source; raise CompilationFailed with the compiler's message or its end."""
         question = MachineCodeQuestion(str(source), tuple(entries), architecture, tuple(options))
         frame = self._compiling(question, MachineCodeAnswer)
         return frame.message, frame.arrays[0].tobytes()
@@ -196,7 +192,7 @@ class JailCell:
         return frame.message, frame.arrays[0].tobytes()
 
     def lacking(self, source: Path, entries: Sequence[str], options: Sequence[str] = ()) -> dict[str, str]:
-        """Return why the emulator does not claim to run entries of a source, by entry; each question is sent once."""
+        """Return by entry why the emulator does not claim to run it; each question is sent once."""
         question = LackingQuestion(str(source), tuple(entries), tuple(options))
         if question not in self._lacking:
             self._lacking[question] = self._compiling(question, LackingAnswer).message.lacking
@@ -205,7 +201,7 @@ class JailCell:
     def build(self, source: Path, entries: Sequence[str], mode: str, options: Sequence[str] = ()) -> int:
         """Return the number of the build of a source for the emulator in a mode; it is built, or refused, once.
 
-        BackendUnavailable where the host compiler does not take it: it is no compiler of CUDA, so that is nobody's
+        BackendUnavailable if the host compiler rejects it: it is no compiler of CUDA, so the submission is not at
         fault. HostCodeRefused for constructors.
         """
         question = HostCodeQuestion(str(source), tuple(entries), mode, tuple(options))
@@ -224,7 +220,7 @@ class JailCell:
         return built
 
     def launch(self, question: HostLaunchQuestion, arrays: Sequence[np.ndarray]) -> Frame[HostLaunchAnswer]:
-        """Return the report of a launch and its arrays; VerificationFailed where the process dies or never answers."""
+        """Return the report of a launch and its arrays; raise VerificationFailed if the process dies or hangs."""
         try:
             frame = self._ask(question, arrays, HostLaunchAnswer, self.limits.launch_seconds)
         except TimeoutError:
@@ -233,8 +229,8 @@ class JailCell:
             raise VerificationFailed(f"{question.request.entry}: it has not ended in {limit:g} s") from None
         except (EOFError, FrameError, BrokenPipeError, ConnectionResetError):
             raise VerificationFailed(f"{question.request.entry}: {self._last_words()}") from None
-        kinds = [(one.shape, one.dtype) for one in arrays]
-        if [(one.shape, one.dtype) for one in frame.arrays] != kinds:
+        kinds = [(array.shape, array.dtype) for array in arrays]
+        if [(array.shape, array.dtype) for array in frame.arrays] != kinds:
             raise VerificationFailed(f"{question.request.entry}: the jailed process answered with other arrays")
         return frame
 
@@ -262,7 +258,7 @@ class JailCell:
         frame = worker.channel.receive(_ANSWERS, limit, largest)
         if isinstance(frame.message, Refusal):
             error = frame.message.error()
-            if not isinstance(error, _FINDINGS):  # a stranger's code may answer: that this machine fails is no finding
+            if not isinstance(error, _FINDINGS):  # a stranger's code could answer that this machine fails
                 raise FrameError(f"{type(error).__name__} is no answer of a compiler or a launch")
             raise error
         if not isinstance(frame.message, expected):
@@ -280,30 +276,30 @@ class JailCell:
         if self._worker is None:
             return "ended"
         self._worker.kill()
-        words = self._worker.last_words()
+        text = self._worker.last_words()
         self.end()
-        return words
+        return text
 
 
 def _prepared(modes: Sequence[str]) -> list[Path]:
-    """Return the emulator's runtimes and headers, made once, outside: by the compiler that is found in the jail.
+    """Return the emulator's runtimes and headers, made once outside of the jail by the compiler inside it.
 
-    That need not be the one that CXX names here, whose runtimes would not fit.
+    The compiler in CXX may be another, whose runtimes would not fit.
     """
     try:
         return [path for mode in modes for path in prepared(mode, Jail().variables({}))]
     except BackendUnavailable:
-        return [path for mode in modes for path in prepared(mode)]  # the jail has none, which is named where it builds
+        return [path for mode in modes for path in prepared(mode)]  # the jail has no compiler; a build reports it
 
 
-# Machine code of a submission from its jailed process: one cubin of CUDA C++, or one for each instance in Python.
+# Machine code from the jailed process: a cubin of CUDA C++, or a cubin for each instance in Python
 
 _MOST_INSTANCES = 128
 
 
 @dataclass(frozen=True)
 class CompiledPart:
-    """A cubin, what the jailed process reported of it, and the instance that it is of; of CUDA C++ there is none."""
+    """Cubin, the facts that the jailed process reported, and its instance; None for CUDA C++."""
 
     made: MachineCodeAnswer
     cubin: bytes
@@ -313,15 +309,15 @@ class CompiledPart:
 def compiled_parts(
     spec: KernelSpec, cases: Sequence[Case], cell: JailCell, architecture: str, device: Device | None = None
 ) -> Iterator[CompiledPart]:
-    """Yield the machine code of what the cases launch on `device`; CompilationFailed with a compiler's message.
+    """Yield the machine code of the cases' launches on `device`; raise CompilationFailed with a compiler's message.
 
-    A process that has imported a source may answer anything, and so may one whose compiler runs programs that options
-    name, as nvcc does: the card of an instance is checked against its cubin here, and another process lists its
+    A process that has imported a source may answer anything, and so may a process whose compiler runs programs from
+    options, as nvcc does. So the card of an instance is checked against its cubin here, and another process lists its
     instructions.
     """
     where = device or Device(compute_capability=int(architecture.rstrip("af")))
     if spec.language == CUDA:
-        entries = sorted({one for case in cases for one in case.plan.entries(where)})
+        entries = sorted({entry for case in cases for entry in case.plan.entries(where)})
         made, cubin = cell.machine_code(spec.source_file, entries, architecture, spec.options)
         if toolchain_of(spec.options).compiler == "nvcc":
             cell.end()
@@ -329,13 +325,13 @@ def compiled_parts(
             made = msgspec.structs.replace(seen, symbols=made.symbols, log=made.log)
         yield CompiledPart(made, cubin)
         return
-    instances = list(dict.fromkeys(one for case in cases for one in case.plan.instances(where)))
+    instances = list(dict.fromkeys(instance for case in cases for instance in case.plan.instances(where)))
     if len(instances) > _MOST_INSTANCES:
         needed = count_text(len(instances), "instance")
         raise CompilationFailed(f"its cases need {needed}; at most {_MOST_INSTANCES} are compiled")
-    made = [(one, *_carded(spec, cell, one, architecture)) for one in instances]
+    compiled = [(instance, *_carded(spec, cell, instance, architecture)) for instance in instances]
     cell.end()
-    for instance, card, cubin in made:
+    for instance, card, cubin in compiled:
         seen = _listed(spec, cell, cubin, (card.entry,), architecture)
         symbols = {str(instance): card.entry}
         yield CompiledPart(msgspec.structs.replace(seen, symbols=symbols, card=card), cubin, instance)
@@ -344,7 +340,7 @@ def compiled_parts(
 def _listed(
     spec: KernelSpec, cell: JailCell, cubin: bytes, symbols: tuple[str, ...], architecture: str
 ) -> MachineCodeAnswer:
-    """Return what a process of the cell reports of machine code that exists already."""
+    """Return the facts that a process of the cell reports about existing machine code."""
     file = spec.source_file.with_name(f"{hashlib.sha256(cubin).hexdigest()[:16]}.cubin")
     file.write_bytes(cubin)
     return cell.machine_code(file, symbols, architecture)[0]
@@ -359,15 +355,17 @@ def _carded(spec: KernelSpec, cell: JailCell, instance: Instance, architecture: 
 
 
 def contestant_code(parts: Sequence[CompiledPart]) -> ContestantCode:
-    """Return machine code as a referee takes it."""
-    carded = {one.instance: CardedCode(one.cubin, one.made.card) for one in parts if one.instance and one.made.card}
-    barriers = any(one.made.memory_barriers for one in parts)
+    """Return machine code for a referee."""
+    carded = {
+        part.instance: CardedCode(part.cubin, part.made.card) for part in parts if part.instance and part.made.card
+    }
+    barriers = any(part.made.memory_barriers for part in parts)
     if carded:
         return ContestantCode(instances=carded, has_memory_barriers=barriers)
     return ContestantCode(parts[0].cubin, parts[0].made.symbols, has_memory_barriers=barriers)
 
 
-# The emulator with its work in a jail: what a submission's source does on the CPU, it does there.
+# The emulator with launches in the jail
 #
 # Inputs, references and comparisons stay in this process, which never opens the source's include files or libraries.
 
@@ -375,13 +373,13 @@ _TOO_MANY = "too many threads"  # a finding about this machine's memory, not abo
 
 
 class JailedModule:
-    """A source built for the CPU in a cell, for the backend's runnables."""
+    """Source that was built for the CPU in a cell, for the backend's runnables."""
 
     def __init__(self, cell: JailCell, build: int) -> None:
         self._cell, self._build = cell, build
 
     def run(self, request: LaunchRequest, arguments: Sequence[object], *, isolate: bool = True) -> LaunchReport:
-        """Run a kernel in the cell; buffers hold its results afterwards. It is always isolated."""
+        """Run a kernel in the cell, always isolated; buffers hold its results afterwards."""
         places, arrays = pack_arguments(arguments)
         request = replace(request, patience=self._cell.limits.patience)
         frame = self._cell.launch(HostLaunchQuestion(self._build, request, places), arrays)
@@ -389,24 +387,23 @@ class JailedModule:
             if sent.size and sent.flags.writeable:
                 sent[...] = result
         findings = frame.message.report.findings
-        if findings and all(one.kind == _TOO_MANY for one in findings):
+        if findings and all(finding.kind == _TOO_MANY for finding in findings):
             raise BackendUnavailable(findings[0].message)
         return frame.message.report
 
     def close(self) -> None:
-        """Leave the build to the cell."""
+        """Do nothing: the cell owns the build."""
 
 
 class JailedEmulator(EmulatorBackend):
-    """The emulator's backend for one submission, whose work is done in a cell."""
+    """Emulator backend that builds and launches in a cell."""
 
     def __init__(self, cell: JailCell, mode: str = "fast", order: str = "forward") -> None:
         super().__init__(mode, order)
         self._cell = cell
 
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
-        own = case.plan.entries(self.device)
-        lacking = self._cell.lacking(case.spec.source_file, own, case.spec.options)
+        lacking = self._cell.lacking(case.spec.source_file, case.plan.entries(self.device), case.spec.options)
         if lacking:
             raise BackendUnavailable(next(iter(lacking.values())))
         check_scratch(case, LARGEST_EMULATED)
@@ -416,6 +413,6 @@ class JailedEmulator(EmulatorBackend):
         return JailedEmulator(self._cell, "race", self.order)
 
     def build(self, source: Path, entries: tuple[str, ...], options: tuple[str, ...]) -> JailedModule:
-        lacking = self._cell.lacking(source, entries, options)  # of other cases: this one's are all run here
-        entries = tuple(one for one in entries if one not in lacking)
+        lacking = self._cell.lacking(source, entries, options)  # of other cases: `prepare` refused those of this case
+        entries = tuple(entry for entry in entries if entry not in lacking)
         return JailedModule(self._cell, self._cell.build(source, entries, self.mode, options))

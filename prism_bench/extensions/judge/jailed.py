@@ -1,4 +1,4 @@
-"""The jailed process that works on a submission: it compiles the source, and runs it on the emulator.
+"""Jailed process that compiles a submission's source and runs it on the emulator.
 
 Started as `python -m prism_bench.extensions.judge.jailed CHANNEL PREPARED...`; it knows no references and no verdicts.
 """
@@ -45,13 +45,13 @@ _Reply = tuple[JailAnswer, Sequence[np.ndarray]]
 
 
 class JailService:
-    """Answers about one submission."""
+    """Service that answers questions about a submission."""
 
     def __init__(self) -> None:
         self._modules: list[Module] = []
 
     def reply(self, frame: Frame[JailQuestion]) -> _Reply:
-        """Return the answer to a question; an expected error is the answer itself."""
+        """Return the answer to a question; an expected error becomes the answer."""
         try:
             match frame.message:
                 case MachineCodeQuestion():
@@ -71,12 +71,12 @@ class JailService:
     def _launched(self, question: HostLaunchQuestion, arrays: Sequence[np.ndarray]) -> _Reply:
         if not 0 <= question.build < len(self._modules):
             raise SpecError(f"there is no build {question.build}")
-        # Buffers as the kernel's memory, not as its arguments: what it writes through a const pointer is seen, too.
-        given = unpack_arguments(question.arguments, arrays)
-        buffers = {id(one): DeviceBuffer(one) for one in given if isinstance(one, np.ndarray)}
-        arguments = [buffers.get(id(one), one) for one in given]
+        # Buffers are the kernel's memory, not its arguments, so that writes through a const pointer are seen, too.
+        unpacked = unpack_arguments(question.arguments, arrays)
+        buffers = {id(value): DeviceBuffer(value) for value in unpacked if isinstance(value, np.ndarray)}
+        arguments = [buffers.get(id(value), value) for value in unpacked]
         report = self._modules[question.build].run(question.request, arguments)
-        left = [buffers[id(one)].array if id(one) in buffers else one for one in arrays]
+        left = [buffers[id(array)].array if id(array) in buffers else array for array in arrays]
         return HostLaunchAnswer(report), left
 
 
@@ -88,7 +88,7 @@ def _lacking(question: LackingQuestion) -> dict[str, str]:
 
 
 def _host_module(question: HostCodeQuestion) -> Module:
-    """Build for the emulator; BackendUnavailable for what it does not claim to run, SpecError for host code."""
+    """Build for the emulator; raise BackendUnavailable for a source that it does not claim to run."""
     source = Path(question.source)
     reason = not_emulated(*code_of(source, question.entries, question.options))
     if reason:
@@ -97,20 +97,20 @@ def _host_module(question: HostCodeQuestion) -> Module:
 
 
 def _machine_code(question: MachineCodeQuestion) -> _Reply:
-    """Compile, or find the entries of machine code that exists already."""
-    made = compile_source(Path(question.source), question.entries, question.architecture, question.options)
-    symbols = {entry: made.lowered[entry] for entry in question.entries}
-    kinds, precisions, barriers = _census(made.path)
-    answer = MachineCodeAnswer(symbols, made.resources, kinds, precisions, made.log, memory_barriers=barriers)
-    return answer, (np.frombuffer(made.cubin, np.uint8),)
+    """Compile a source, or find the entries of existing machine code."""
+    compiled = compile_source(Path(question.source), question.entries, question.architecture, question.options)
+    symbols = {entry: compiled.lowered[entry] for entry in question.entries}
+    kinds, precisions, barriers = _census(compiled.path)
+    answer = MachineCodeAnswer(symbols, compiled.resources, kinds, precisions, compiled.log, memory_barriers=barriers)
+    return answer, (np.frombuffer(compiled.cubin, np.uint8),)
 
 
 def _instance_code(question: InstanceCodeQuestion) -> _Reply:
     """Import the source with its language, and compile an instance of one of its functions."""
-    spoken = language(question.language)
-    spoken.require_installed()
-    os.environ.update(spoken.variables)
-    code = spoken.compile(real_module(Path(question.source)), question.instance, question.architecture)
+    kernel_language = language(question.language)
+    kernel_language.require_installed()
+    os.environ.update(kernel_language.variables)
+    code = kernel_language.compile(real_module(Path(question.source)), question.instance, question.architecture)
     resources = {code.card.entry: measured_resources(code.cubin, code.card.entry, code.card.shared)}
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(code.cubin)
@@ -122,17 +122,17 @@ def _instance_code(question: InstanceCodeQuestion) -> _Reply:
 
 
 def _census(cubin: Path) -> tuple[dict[str, int] | None, dict[str, int] | None, int]:
-    """Return the instructions of a cubin by kind, by precision, on barriers in memory; None if nothing lists them."""
+    """Count the instructions of a cubin by kind, by precision, and on memory barriers; None if nothing lists them."""
     try:
-        listed = [one for listing in listing_of(cubin).values() for one in listing.instructions]
+        instructions = [line for listing in listing_of(cubin).values() for line in listing.instructions]
     except BackendUnavailable:
         return None, None, 0
-    barriers = sum(opcode_of(one).startswith(MEMORY_BARRIER) for one in listed)
-    return dict[str, int](Counter(map(kind_of, listed))), precision_census(listed), barriers
+    barriers = sum(opcode_of(line).startswith(MEMORY_BARRIER) for line in instructions)
+    return dict[str, int](Counter(map(kind_of, instructions))), precision_census(instructions), barriers
 
 
 def main(descriptor: str, *prepared: str) -> None:
-    """Serve until there is nobody to ask. Files and folders that are `prepared` are found in the jail's own cache."""
+    """Serve until the channel is closed. Link the `prepared` files and folders into the jail's own cache."""
     end_with(int(descriptor))
     for path in map(Path, prepared):
         (cache_folder() / path.name).symlink_to(path)

@@ -1,4 +1,4 @@
-"""`prism_bench.judge`: the verdict on a stranger's kernel, from Python."""
+"""`prism_bench.judge`, the judge as a Python function, and the table of its answers for honest kernels."""
 
 import csv
 from collections.abc import Callable, Sequence
@@ -19,13 +19,11 @@ from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection, readable, seconds_of_steps
 from prism_bench.workflows.compile_table import require_known
 
-# `prism_bench.judge`: the verdict on a stranger's kernel, from Python.
-
 Report = Callable[[str], None]
 
 
-def _nothing(words: str) -> None:
-    """Report to nobody."""
+def _nothing(text: str) -> None:
+    """Ignore a report."""
 
 
 def judge(
@@ -44,11 +42,11 @@ def judge(
     Parameters
     ----------
     submission : Path or str
-        The card, a TOML file, or a folder with one, next to its source or cubin; one that none may be is refused.
+        The card, a TOML file, or a folder with one, next to its source or cubin; an invalid card is refused.
     task : str
         A kernel of the catalogue, or `kernel:variant`: its reference, cases and tolerances judge the submission.
     catalogue : Catalogue, Path or str, optional
-        A catalogue or its folder; that of the project by default, else the built-in one.
+        A catalogue or its folder; by default the catalogue of the project, else the built-in catalogue.
     architectures : sequence of str
         Compute capabilities that the source is compiled for, such as `90`; by default the GPU's, or 90 without one.
     trust_source : bool
@@ -56,9 +54,9 @@ def judge(
     gpu : bool
         Launch and time it on the current GPU once it is right on the emulator.
     secret : int, optional
-        Draws seeds and sizes: that of a verdict repeats it. By default it is random.
+        Draws seeds and sizes: the secret of a verdict repeats it. By default it is random.
     report : callable
-        Called with each step in words.
+        Called with the name of each step.
 
     Raises
     ------
@@ -67,25 +65,20 @@ def judge(
     BackendUnavailable
         No jail can be made here; no GPU answers, or it is in quarantine.
     """
-    judged_by = _task(task, catalogue, architectures)
-    taken = read_or_refuse(Path(submission), judged_by)
-    if isinstance(taken, JudgeVerdict):
-        return taken
+    chosen_from = catalogue if isinstance(catalogue, Catalogue) else of_project(Path(catalogue) if catalogue else None)
+    require_known(architectures)
+    judge_task = task_named(task, chosen_from)
+    card = read_or_refuse(Path(submission), judge_task)
+    if isinstance(card, JudgeVerdict):
+        return card
     drawn = drawn_secret() if secret is None else secret
     device = OnGpu(secret=drawn) if gpu else None
     chosen = tuple(architectures or [device.architecture if device else "90"])
-    return SubmissionTrial(taken, judged_by, chosen, not trust_source, report, secret=drawn, gpu=device).verdict()
-
-
-def _task(name: str, catalogue: Catalogue | Path | str | None, architectures: Sequence[str]) -> JudgeTask:
-    """Return the task; a UsageError where there is none of the name, or an architecture that no compiler knows."""
-    found = catalogue if isinstance(catalogue, Catalogue) else of_project(Path(catalogue) if catalogue else None)
-    require_known(architectures)
-    return task_named(name, found)
+    return SubmissionTrial(card, judge_task, chosen, not trust_source, report, secret=drawn, gpu=device).verdict()
 
 
 def read_or_refuse(card: Path, task: JudgeTask) -> Submission | JudgeVerdict:
-    """Return the submission; the verdict on a card that is none: nothing of it was compiled, and nothing launched."""
+    """Return the submission, or a `refused` verdict for an invalid card, which was neither compiled nor launched."""
     try:
         return read_submission(card)
     except SpecError as error:
@@ -101,7 +94,7 @@ def read_or_refuse(card: Path, task: JudgeTask) -> Submission | JudgeVerdict:
         )
 
 
-# A row of the table of honest kernels: a form of a catalogue, what the judge answers, and what that takes.
+# The table of honest kernels: the judge's answers for the forms of a catalogue
 
 Outcome = Literal["right", "unchecked", "rejected", "degenerate task", "no card"]
 _OUTCOMES: dict[str, Outcome] = {"right": "right", "unchecked": "unchecked", "wrong": "rejected", "refused": "rejected"}
@@ -109,10 +102,10 @@ _OUTCOMES: dict[str, Outcome] = {"right": "right", "unchecked": "unchecked", "wr
 
 @dataclass(frozen=True)
 class JudgedForm:
-    """A kernel or variant, what the judge answered, why where that is not `right`, and the seconds of its steps.
+    """Kernel or variant, the judge's answer, its reason if it is not `right`, and the seconds of its steps.
 
-    `launched` are the cases whose launches on a GPU were compared, `waiting` the seconds of `on_gpu` in which another
-    judgement had the device.
+    `launched` counts the cases whose launches on a GPU were compared, `waiting` the seconds of `on_gpu` in which
+    another judgement had the device.
     """
 
     form: str
@@ -128,16 +121,16 @@ class JudgedForm:
 
     @property
     def seconds(self) -> float:
-        """The seconds of all steps, without those in which another form had the device."""
+        """Seconds of all steps, except those in which another form had the device."""
         return self.compiling + self.no_work + self.emulating + self.on_gpu - self.waiting
 
 
 def judged_form(name: str, verdict: JudgeVerdict) -> JudgedForm:
-    """Return the row of a form, with its verdict in words where it is not right."""
-    refuses_task = any(one.rule == "degenerate task" for one in verdict.objections)  # whoever sends what to it
+    """Return the row of a form, with the reasons of its verdict if it is not right."""
+    refuses_task = any(objection.rule == "degenerate task" for objection in verdict.objections)  # of any submission
     outcome = "degenerate task" if refuses_task else _OUTCOMES[verdict.ruling]
-    words = "" if outcome == "right" else "; ".join([*map(str, verdict.objections), *verdict.unjudged])
-    struck = sum("own kernel" in one for one in verdict.struck)
+    reasons = "" if outcome == "right" else "; ".join([*map(str, verdict.objections), *verdict.unjudged])
+    struck = sum("own kernel" in text for text in verdict.struck)
 
     def seconds(beginning: str = "", ending: str = "") -> float:
         return seconds_of_steps(verdict.seconds, digits=2, beginning=beginning, ending=ending)
@@ -145,19 +138,19 @@ def judged_form(name: str, verdict: JudgeVerdict) -> JudgedForm:
     return JudgedForm(
         name,
         outcome,
-        " ".join(words.split())[:300],
+        " ".join(reasons.split())[:300],
         struck,
         seconds("machine code"),
         seconds("kernels that"),
         seconds("emulator"),
         seconds("GPU"),
-        sum(one.where in (WHERE, WHERE_UNTIMED) for one in verdict.checked),
+        sum(check.where in (WHERE, WHERE_UNTIMED) for check in verdict.checked),
         seconds(ending=WAITING),
     )
 
 
 def read_forms(files: Sequence[Path]) -> list[JudgedForm]:
-    """Return the rows of tables that are there; of a form that several have, the last."""
+    """Return the rows of the existing tables; of rows for the same form the last."""
     rows: dict[str, JudgedForm] = {}
     for file in files:
         if file and file.is_file():

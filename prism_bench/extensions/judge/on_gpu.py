@@ -1,4 +1,4 @@
-"""A submission on a GPU next to the task's own kernel and its peers."""
+"""Judgement on a GPU: a submission, the task's own kernel, its peers, and the device's ceilings."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,14 +31,12 @@ from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.workload import Workload
 
-# Times that a submission is compared with, apart from the task's own kernel: its peers, and the device's ceilings.
-
 _BUS = "memory bus, by its clock and width"
 _ARITHMETIC = "arithmetic, tensor cores at their narrowest type"
 
 
 def _ceiling_times(cases: Sequence[Case], bandwidth: float, operations: float) -> Iterator[JudgedTime]:
-    """Yield the least times of each case at `bandwidth`, bytes per second, and at `operations`; 0 is not known."""
+    """Yield the least times of each case at `bandwidth`, in bytes per second, and at `operations`; 0 is unknown."""
     for case in cases:
         for subject, work, rate in (
             (_BUS, case.sizes.bytes_moved, bandwidth),
@@ -49,7 +47,7 @@ def _ceiling_times(cases: Sequence[Case], bandwidth: float, operations: float) -
 
 
 class PeerClock:
-    """Times the peers of cases in this process, by the backend's clock: they are the task's, not a stranger's.
+    """Clock of peers, in this process and by the backend: peers are the task's, not a stranger's.
 
     Samples are taken within a `turn` on the device.
     """
@@ -58,7 +56,7 @@ class PeerClock:
         self._backend, self._turn, self._samples = backend, turn, samples
 
     def times(self, case: Case, unjudged: list[str]) -> Iterator[JudgedTime]:
-        """Yield the time of each peer that runs here and is right; why another has none is added to `unjudged`."""
+        """Yield the time of each peer that runs here and is right; add the reasons of others to `unjudged`."""
         names = self._backend.peers(case)
         if not names:
             return
@@ -67,16 +65,16 @@ class PeerClock:
                 for name in names:
                     try:
                         yield self._time(case, name, runnable)
-                    except Exception as error:  # whatever a library raises is the peer's
-                        words = str(error).strip().splitlines() or [""]
-                        unjudged.append(f"{case.name}: peer {name} has no time: {type(error).__name__}: {words[0]}")
+                    except Exception as error:  # a library may raise anything
+                        message = (str(error).strip().splitlines() or [""])[0]
+                        unjudged.append(f"{case.name}: peer {name} has no time: {type(error).__name__}: {message}")
         except (PrismBenchError, MemoryError) as error:
             unjudged.append(f"{case.name}: peers have no times: {error}")
 
     def _time(self, case: Case, name: str, runnable: Runnable) -> JudgedTime:
         with self._backend.prepare_peer(case, name, runnable) as peer:
             peer()
-            outputs = peer.arrays([one.name for one in case.spec.outputs])
+            outputs = peer.arrays([output.name for output in case.spec.outputs])
             tolerance = case.spec.peer_tolerance or PEER_TOLERANCE
             entries = compare_outputs(self._backend, case, peer.inputs, outputs, 0, tolerance=tolerance)
             if not passed(entries):
@@ -88,17 +86,15 @@ class PeerClock:
         return judged_time(case, name, "peer", seconds)
 
 
-# A submission that is right so far, the task's own kernel and its peers, on the GPU of this machine.
-
 _RUNNERS = 4  # of the task's own kernel, two of the submission, and one for the machine's state afterwards
 UNWATCHED = "races, accesses out of bounds, reads of memory that nothing wrote"
 
 
 class OnGpu:
-    """The GPU for one judgement; opened before it, so that what is missing is known at once.
+    """GPU for one judgement, opened before it, so that missing parts are known at once.
 
-    `secret` draws what nobody knows before. Without `rivals` the submission alone is timed, without `peers` it and the
-    task's own kernel. `watch` makes what watches launches. BackendUnavailable where no GPU answers, or where it is in
+    `secret` draws seeds and keys. Without `rivals` only the submission is timed, without `peers` only the submission
+    and the task's own kernel. `watch` returns the sanitizer. BackendUnavailable if no GPU answers, or if it is in
     quarantine.
     """
 
@@ -119,19 +115,19 @@ class OnGpu:
 
     @property
     def device(self) -> Device:
-        """The device, as launches ask for it."""
+        """Device with the limits of launches."""
         return self._session.device
 
     @property
     def architecture(self) -> str:
-        """What a source is compiled for."""
+        """Architecture that a source is compiled for."""
         return str(self._session.facts.compute_capability)
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Start the processes that `judge` needs, inside a `with` block around it: they take seconds to be there."""
+        """Start the processes that `judge` needs, inside a `with` block around it: starting takes seconds."""
         with ExitStack() as started:
-            with suppress(ProfilerError):  # named where it is needed
+            with suppress(ProfilerError):  # raised again when it is needed
                 started.enter_context(self._watch().ready())
             started.enter_context(self._session.ready(_RUNNERS if self._rivals else _RUNNERS - 1))
             yield
@@ -139,16 +135,19 @@ class OnGpu:
     def judge(self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode) -> RefereeFindings:
         """Judge the submission's cases, and time the task's own kernel and its peers at the same workloads.
 
-        A hidden size at which the task's own kernel is wrong is none of the task, and left out. What was right is
-        launched under compute-sanitizer, whatever an emulator has watched: a source can be another on a GPU without
-        any sign of it in its text. Where no check could see the small cases, the submission has no time.
+        A hidden size at which the task's own kernel is wrong is left out. Right cases are launched under
+        compute-sanitizer, even if the emulator watched them: a source can behave differently on a GPU without any sign
+        in its text. If no check could see the small cases, the submission has no time.
         """
         session, phase = self._session, self._session.clock.phase
         with phase("GPU"), closing(session):
-            with phase("GPU, judge's own context"), suppress(BackendUnavailable):  # outputs that need it are not judged
+            with (
+                phase("GPU, judge's own context"),
+                suppress(BackendUnavailable),
+            ):  # without it some outputs are not judged
                 self._backend()
-            own = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
-            right = self._timed_own(task, own) if self._rivals else {}
+            timed = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
+            right = self._timed_own(task, timed) if self._rivals else {}
             chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]
             shown = session.run(Contestant(spec.name, "submission", chosen, code))
             small = [case for case in chosen if case.label not in LARGER]
@@ -156,10 +155,10 @@ class OnGpu:
             larger = [case for case in shown if case.label in LARGER]
             self._watch_larger(Contestant(spec.name, "submission", larger, code))
             if session.findings.objections:
-                session.findings.times.clear()  # of the task's own kernel alone
+                session.findings.times.clear()  # only those of the task's own kernel
             elif self._rivals:
                 with phase("GPU, peers"), self._starting():
-                    self._time_rivals(own)
+                    self._time_rivals(timed)
         session.findings.seconds = session.clock.seconds
         return session.findings
 
@@ -167,7 +166,7 @@ class OnGpu:
     def _starting(self) -> Iterator[None]:
         """Note the processes that libraries start and keep, such as a compiler's, inside a `with` block.
 
-        Afterwards the environment is as before: PyTorch's compiler leaves names of its folders there.
+        The environment is restored: PyTorch's compiler leaves names of its folders there.
         """
         before, environment = set(children_of(os.getpid())), dict(os.environ)
         try:
@@ -179,19 +178,19 @@ class OnGpu:
         self.started |= set(children_of(os.getpid())) - before
 
     def _watch_launches(self, contestant: Contestant) -> None:
-        """Look for races and odd accesses of what is right so far; where no check saw all of it, it has no time."""
+        """Look for races and invalid accesses in the right cases; remove the times if no check saw all of them."""
         findings = self._session.findings
         if not contestant.cases or findings.objections:
             return
         self._under_sanitizer(self._session.watch, contestant, UNWATCHED)
         if not findings.watched:
-            findings.times[:] = [one for one in findings.times if one.kind != "submission"]
+            findings.times[:] = [time for time in findings.times if time.kind != "submission"]
             findings.unjudged.append(f"times of the submission: none, since nobody has looked for {UNWATCHED}")
 
     def _watch_larger(self, contestant: Contestant) -> None:
-        """Look for the same at larger sizes, of which a card may launch other kernels."""
+        """Look for the same at larger sizes, for which a card may launch other kernels."""
         findings = self._session.findings
-        is_timed = any(one.kind == "submission" for one in findings.times)
+        is_timed = any(time.kind == "submission" for time in findings.times)
         if contestant.cases and is_timed and not findings.objections:
             self._under_sanitizer(self._session.watch_larger, contestant, f"{BEYOND}: {UNWATCHED}")
 
@@ -205,23 +204,23 @@ class OnGpu:
             self._session.findings.unjudged.append(f"{looked_for}: {error}")
 
     def _timed_own(self, task: KernelSpec, cases: Sequence[Case]) -> Mapping[Workload, bool]:
-        """Time the task's own kernel; return by workload whether it is right, nothing where it cannot be launched."""
+        """Time the task's own kernel; return by workload whether it is right, or {} if it cannot be launched."""
         unjudged = self._session.findings.unjudged
         try:
             right = self._session.run(Contestant(task.name, "kernel", cases, self._own_code(task, cases)))
         except CompilationFailed as error:
             unjudged.append(f"the task's own kernel has no time: {error}")
             return {}
-        found = {case.workload: any(case is one for one in right) for case in cases}
+        by_workload = {case.workload: any(case is other for other in right) for case in cases}
         unjudged += [
             f"{case.name}: it counts for nothing: the task's own kernel has no time there"
             for case in cases
-            if case.label == HIDDEN and not found[case.workload]
+            if case.label == HIDDEN and not by_workload[case.workload]
         ]
-        return found
+        return by_workload
 
     def _time_rivals(self, cases: Sequence[Case]) -> None:
-        """Add the times of peers, and the device's ceilings; what none could be had for is listed."""
+        """Add the times of peers and the device's ceilings; list those that could not be measured."""
         findings, facts = self._session.findings, self._session.facts
         findings.times += _ceiling_times(cases, facts.bandwidth, facts.operations)
         if not facts.bandwidth:
@@ -231,7 +230,7 @@ class OnGpu:
             return
         try:
             clock = PeerClock(self._backend(), lambda: device_turn(facts.uuid))
-            peers = [one for case in cases for one in clock.times(case, findings.unjudged)]
+            peers = [time for case in cases for time in clock.times(case, findings.unjudged)]
         except PrismBenchError as error:
             peers = []
             findings.unjudged.append(f"times of peers: {error}")
@@ -242,6 +241,6 @@ class OnGpu:
     def _own_code(self, task: KernelSpec, cases: Sequence[Case]) -> ContestantCode:
         if task.language != CUDA or task.cards or task.callable is not None:
             raise CompilationFailed(f"{task.name} is written in {task.language}")
-        entries = sorted({one for case in cases for one in case.plan.entries(self._session.device)})
-        made = compile_source(task.source_file, tuple(entries), self.architecture, task.options)
-        return ContestantCode(made.cubin, {entry: made.lowered[entry] for entry in entries})
+        entries = sorted({entry for case in cases for entry in case.plan.entries(self._session.device)})
+        compiled = compile_source(task.source_file, tuple(entries), self.architecture, task.options)
+        return ContestantCode(compiled.cubin, {entry: compiled.lowered[entry] for entry in entries})

@@ -1,4 +1,26 @@
-"""A submission: device code, a card of how it is launched, and the spec made of both."""
+"""Submissions: device code with a launch card, and the spec that both make.
+
+A submission is a TOML file, the card, with a source or a cubin next to it. Nothing of it runs on the host:
+
+    source = "softmax.cu"            # or "softmax.triton.py", or cubin = "softmax.cubin"
+
+    [[launch]]
+    entry = "softmax<256>"           # of a cubin its symbol; "softmax<{4 * warps}>" has an expression in it
+    grid = "ceil_div(rows, 4)"       # expressions over the axes of the case and `sm_count`; a list for more dimensions
+    block = 256
+    shared = "4 * cols"
+    arguments = ["x", "y", "cols"]   # the task's arguments, own sizes and own scratch, in order
+    when = "cols > 32"               # left out where this is 0
+    maps = [{ argument = "x", lines = 64 }]  # arguments passed as tensor maps: box = [...], tf32 = true
+
+    [sizes.parts]                    # numbers that the kernel takes
+    value = "ceil_div(cols, 8192)"
+    dtype = "int32"
+
+    [scratch.partial]                # working memory, zero at first
+    shape = ["rows", "parts"]
+    dtype = "float32"
+"""
 
 import ast
 import errno
@@ -26,12 +48,12 @@ from prism_bench.spec.kernel import CUDA, KernelSpec, Launch, TensorMap, Zero
 from prism_bench.spec.launch import LaunchCard
 from prism_bench.units import bytes_text, count_text
 
-# Expressions of a launch card: whole numbers from the axes of a case, without any code of the submission's author.
+# Expressions of a launch card: whole numbers from the axes of a case, without code of the submission's author
 #
 # They have numbers, names, `+ - * // %`, comparisons, `and`, `or`, `not`, `a if b else c`, and the functions `min`,
-# `max`, `ceil_div` and `next_power_of_2`. An axis that is a text can be compared with one: `kind == 'clipped'`.
+# `max`, `ceil_div` and `next_power_of_2`. A text axis can be compared with a text: `kind == 'clipped'`.
 
-LONGEST, _DEEPEST = 500, 200  # characters, and parts within parts
+_LONGEST, _DEEPEST = 500, 200  # characters, and parts within parts
 _LARGEST = (1 << 64) - 1  # an axis may be a seed of 64 bits
 _OPERATORS: Mapping[type[ast.AST], Callable[[int, int], int]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
@@ -49,44 +71,43 @@ _ARITY = {"min": (2, 8), "max": (2, 8), "ceil_div": (2, 2), "next_power_of_2": (
 
 @dataclass(frozen=True)
 class CardExpression:
-    """One expression by its text; a SpecError where it has more than a card may."""
+    """Expression by its text; raises a SpecError for anything that a card may not have."""
 
     text: str
 
     def __post_init__(self) -> None:
-        names = self.names  # reads the text
-        odd = sorted(name for name in names if name in _FUNCTIONS)
-        if odd:
-            raise SpecError(f"'{self.text}': {odd[0]} is a function")
+        for name in self.names:  # checks the text
+            if name in _FUNCTIONS:
+                raise SpecError(f"'{self.text}': {name} is a function")
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names that it asks for, sorted."""
-        found: set[str] = set()
-        _check(_tree(self.text), self.text, found)
-        return tuple(sorted(found))
+        """Names in the expression, sorted."""
+        names: set[str] = set()
+        _check(_tree(self.text), self.text, names)
+        return tuple(sorted(names))
 
     def value(self, offered: Mapping[str, object]) -> int:
-        """Return its value; a SpecError for a name that is not offered, a division by 0 or a number out of range."""
+        """Return the value; raise a SpecError for an unknown name, a division by 0 or a number out of range."""
         missing = [name for name in self.names if name not in offered]
         if missing:
             raise SpecError(f"'{self.text}' asks for '{missing[0]}', which is none of {', '.join(sorted(offered))}")
         try:
-            return _expressions_value(_tree(self.text), offered, self.text)
+            return _value_of(_tree(self.text), offered, self.text)
         except ZeroDivisionError:
             raise SpecError(f"'{self.text}' divides by 0") from None
 
 
 class CardFunction:
-    """A function of what some expressions ask for, whose signature names that."""
+    """Function of the names in some expressions, which are its keyword parameters."""
 
     def __init__(
         self,
-        asked: tuple[CardExpression, ...],
+        expressions: tuple[CardExpression, ...],
         compute: Callable[[Mapping[str, object]], object],
         others: tuple[str, ...] = (),
     ) -> None:
-        names = sorted({name for one in asked for name in one.names} | set(others))
+        names = sorted({name for expression in expressions for name in expression.names} | set(others))
         self.__signature__ = Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in names])
         self._compute = compute
 
@@ -99,8 +120,8 @@ class CardFunction:
 
 @lru_cache(maxsize=1024)
 def _tree(text: str) -> ast.expr:
-    if len(text) > LONGEST:
-        raise SpecError(f"an expression of {len(text)} characters; it has at most {LONGEST}")
+    if len(text) > _LONGEST:
+        raise SpecError(f"an expression of {len(text)} characters; it has at most {_LONGEST}")
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -109,14 +130,15 @@ def _tree(text: str) -> ast.expr:
         ) from None
 
 
-def _check(node: ast.AST, text: str, found: set[str], depth: int = 1) -> None:
+def _check(node: ast.AST, text: str, names: set[str], depth: int = 1) -> None:
+    """Refuse all but the allowed syntax, and add the names of the expression to `names`."""
     if depth > _DEEPEST:
         raise SpecError(f"an expression of more than {_DEEPEST} parts within parts")
     match node:
         case ast.Constant(value=value) if type(value) is int and value <= _LARGEST:
             return
         case ast.Name(id=name):
-            found.add(name)
+            names.add(name)
             return
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATORS:
             parts: list[ast.expr] = [left, right]
@@ -125,7 +147,7 @@ def _check(node: ast.AST, text: str, found: set[str], depth: int = 1) -> None:
         case ast.BoolOp(values=values):
             parts = values
         case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq() | ast.NotEq()], comparators=[ast.Constant(value=str())]):
-            found.add(name)
+            names.add(name)
             return
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in _OPERATORS:
             parts = [left, right]
@@ -140,77 +162,61 @@ def _check(node: ast.AST, text: str, found: set[str], depth: int = 1) -> None:
             what = ast.unparse(node) if isinstance(node, ast.expr) else type(node).__name__
             raise SpecError(f"'{text}': '{what}' is nothing that an expression of a card has")
     for part in parts:
-        _check(part, text, found, depth + 1)
+        _check(part, text, names, depth + 1)
 
 
-def _expressions_value(node: ast.AST, offered: Mapping[str, object], text: str) -> int:
+def _value_of(node: ast.AST, offered: Mapping[str, object], text: str) -> int:
     def inner(part: ast.AST) -> int:
-        return _expressions_value(part, offered, text)
+        return _value_of(part, offered, text)
 
     match node:
         case ast.Constant(value=value) if isinstance(value, int):
-            found = value
+            result = value
         case ast.Name(id=name):
-            found = _expressions_whole(offered[name], name, text)
+            result = _whole_number(offered[name], name, text)
         case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[ast.Constant(value=str(word))]):
-            found = int((offered[name] == word) == isinstance(op, ast.Eq))
+            result = int((offered[name] == word) == isinstance(op, ast.Eq))
         case ast.Compare(left=ast.Name(id=name), ops=[ast.Eq() | ast.NotEq() as op]) if isinstance(offered[name], str):
-            found = int(isinstance(op, ast.NotEq))  # a text is no number
+            result = int(isinstance(op, ast.NotEq))  # a text is no number
         case ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op], comparators=[right]):
-            found = int(_OPERATORS[type(op)](inner(left), inner(right)))
+            result = int(_OPERATORS[type(op)](inner(left), inner(right)))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            found = -inner(operand)
+            result = -inner(operand)
         case ast.UnaryOp(operand=operand):
-            found = int(not inner(operand))
+            result = int(not inner(operand))
         case ast.BoolOp(op=op, values=values):
-            found = int((all if isinstance(op, ast.And) else any)(map(inner, values)))
+            result = int((all if isinstance(op, ast.And) else any)(map(inner, values)))
         case ast.IfExp(test=test, body=body, orelse=orelse):
-            found = inner(body) if inner(test) else inner(orelse)
+            result = inner(body) if inner(test) else inner(orelse)
         case ast.Call(func=ast.Name(id=name), args=args):
-            found = _FUNCTIONS[name](*map(inner, args))
+            result = _FUNCTIONS[name](*map(inner, args))
         case _:
             raise AssertionError("checked before")
-    if not -_LARGEST <= found <= _LARGEST:
-        raise SpecError(f"'{text}' is {found:.3g}, too large a number")
-    return found
+    if not -_LARGEST <= result <= _LARGEST:
+        raise SpecError(f"'{text}' is {result:.3g}, too large a number")
+    return result
 
 
-def _expressions_whole(value: object, name: str, text: str) -> int:
+def _whole_number(value: object, name: str, text: str) -> int:
     if not isinstance(value, int | float) or int(value) != value:
         raise SpecError(f"'{text}' asks for '{name}', which is {value!r} here and no whole number")
     return int(value)
 
 
-# A stranger's kernel: device code and a card of how it is launched, and nothing that runs on the host.
-#
-# A submission is a TOML file, the card, with a source or a cubin next to it:
-#
-#     source = "softmax.cu"            # or "softmax.triton.py", or cubin = "softmax.cubin"
-#
-#     [[launch]]     entry = "softmax<256>"           # of a cubin its symbol; "softmax<{4 * warps}>" has an expression
-# in it     grid = "ceil_div(rows, 4)"       # expressions over the axes of the case and `sm_count`; a list for more
-# dimensions     block = 256     shared = "4 * cols"     arguments = ["x", "y", "cols"]   # the task's arguments, own
-# sizes and own scratch, in order     when = "cols > 32"               # left out where this is 0     maps = [{ argument
-# = "x", lines = 64 }]  # arguments that are passed as tensor maps: box = [...], tf32 = true
-#
-#     [sizes.parts]                    # numbers that the kernel takes     value = "ceil_div(cols, 8192)"     dtype =
-# "int32"
-#
-#     [scratch.partial]                # working memory, zero at first     shape = ["rows", "parts"]     dtype =
-# "float32"
+# The card and the files of a submission
 
 _LARGEST_CARD, _LARGEST_SOURCE = 1 << 20, 4 << 20  # bytes
 LARGEST_CUBIN = 64 << 20
-_MOST_LAUNCHES, _MOST_OWN = 1024, 256  # `MOST_OWN` sizes, and as many scratch buffers
+_MOST_LAUNCHES, _MOST_DECLARED = 1024, 256  # launches; sizes, and scratch buffers, that a card declares
 _LONGEST_ENTRY = 4000  # characters
 _MOST_DOTS = 200  # of a line: Python's reader takes hours for a key of very many parts
-_LONGEST_WORDS = 1000  # characters of what is wrong with a card, in which its own words may be
+_LONGEST_ERROR = 1000  # characters of an error about a card, which may quote it
 _IN_ENTRY = re.compile(r"\{([^{}]*)\}")  # an expression in the template arguments of an entry
 Extents = int | str | tuple[int | str, ...]
 
 
 class CardMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An array that a launch passes as a tensor map, by value (`prism_bench.spec.kernel.TensorMap`)."""
+    """Array that a launch passes as a tensor map, by value (`prism_bench.spec.kernel.TensorMap`)."""
 
     argument: str
     lines: int | str = 64
@@ -219,7 +225,7 @@ class CardMap(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CardLaunch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One launch, or with `zero` a buffer that is filled with zeros instead. `constants` are for Python's languages."""
+    """Launch, or a fill of the buffer `zero` with zeros. `constants` are for Python's languages."""
 
     entry: str = ""
     grid: Extents = 1
@@ -233,16 +239,16 @@ class CardLaunch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     maps: tuple[CardMap, ...] = ()
 
     def expressions(self) -> dict[str, int | str]:
-        """Return the texts of its expressions by their place."""
+        """Return the texts of the launch's expressions by their place."""
         extents = {"grid": _extents_of(self.grid), "block": _extents_of(self.block)}
-        extents |= {f"map of {one.argument}": (one.lines, *one.box) for one in self.maps}
-        texts = {f"{what}[{index}]": one for what, among in extents.items() for index, one in enumerate(among)}
+        extents |= {f"map of {tensor.argument}": (tensor.lines, *tensor.box) for tensor in self.maps}
+        texts = {f"{what}[{index}]": text for what, texts in extents.items() for index, text in enumerate(texts)}
         texts |= {"shared": self.shared, "when": self.when}
         return texts | {f"entry {{{text}}}": text for text in _IN_ENTRY.findall(self.entry)}
 
 
 class CardSize(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole number that the kernel takes in addition to the task's arguments."""
+    """Whole number that the kernel takes in addition to the task's arguments."""
 
     value: int | str
     dtype: str = "int32"
@@ -256,7 +262,7 @@ class CardScratch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SubmissionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a submission's TOML file holds."""
+    """Content of a submission's TOML file."""
 
     launch: tuple[CardLaunch, ...]
     source: str = ""
@@ -267,23 +273,23 @@ class SubmissionCard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     author: str = ""
 
     def expressions(self) -> dict[str, CardExpression]:
-        """Return every expression of the card by its place; a SpecError where one has more than it may."""
+        """Return every expression of the card by its place; raise a SpecError for one that is not allowed."""
         texts: dict[str, int | str] = {f"sizes.{name}": size.value for name, size in self.sizes.items()}
         for name, scratch in self.scratch.items():
-            texts |= {f"scratch.{name}[{index}]": one for index, one in enumerate(scratch.shape)}
+            texts |= {f"scratch.{name}[{index}]": text for index, text in enumerate(scratch.shape)}
         for number, launch in enumerate(self.launch, 1):
             texts |= {f"launch {number}: {place}": text for place, text in launch.expressions().items()}
-        found: dict[str, CardExpression] = {}
+        expressions: dict[str, CardExpression] = {}
         for place, text in texts.items():
             try:
-                found[place] = CardExpression(str(text))
+                expressions[place] = CardExpression(str(text))
             except SpecError as error:
                 raise SpecError(f"{place}: {error}") from None
-        return found
+        return expressions
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """A card and its code. `file` is the source or the cubin; `name` is the card's file name without its suffix."""
+    """Card and its code: `file` is the source or the cubin; `name` is the card's file name without its suffix."""
 
     name: str
     card: SubmissionCard
@@ -293,7 +299,7 @@ class Submission(msgspec.Struct, frozen=True):
 
     @property
     def language(self) -> str:
-        """The language of the source, by its name; machine code is taken as CUDA C++ is."""
+        """Language of the source, by its name; CUDA for machine code."""
         return language_in(self.file) or CUDA
 
 
@@ -305,7 +311,7 @@ def _extents_of(extents: Extents) -> tuple[int | str, ...]:
 def read_submission(path: Path) -> Submission:
     """Return the submission of a card, or of a folder with one card.
 
-    UsageError where it cannot be read, SpecError for a card with something that none may have.
+    UsageError if it cannot be read, SpecError for a card with anything that is not allowed.
     """
     card_file = _card_in(path)
     try:
@@ -326,8 +332,8 @@ def read_submission(path: Path) -> Submission:
         return _with_code(card_file, msgspec.toml.decode(text, type=SubmissionCard))
     except RecursionError:
         raise SpecError(f"{card_file}: lists within lists, more than any card has") from None
-    except (SpecError, msgspec.DecodeError, ValueError, OSError) as error:  # of numbers and names that none can have
-        raise SpecError(f"{card_file}: {str(error)[:_LONGEST_WORDS]}") from None
+    except (SpecError, msgspec.DecodeError, ValueError, OSError) as error:  # of impossible numbers and names
+        raise SpecError(f"{card_file}: {str(error)[:_LONGEST_ERROR]}") from None
 
 
 def identity_of(submission: Submission) -> tuple[str, str]:
@@ -364,7 +370,7 @@ def _with_code(card_file: Path, card: SubmissionCard) -> Submission:
     if not _is_at_home(file, card_file):
         raise SpecError(f"'{card.source or card.cubin}' is not in the card's folder")
     if card.source and file.suffix != ".cu" and language_in(file) is None:
-        known = ", ".join(f".{one}.py" for one in names())
+        known = ", ".join(f".{name}.py" for name in names())
         raise SpecError(f"{file.name} is no CUDA C++ (.cu) by its name, nor {known}: host programs are not taken")
     most = LARGEST_CUBIN if card.cubin else _LARGEST_SOURCE
     if not file.is_file():
@@ -375,7 +381,7 @@ def _with_code(card_file: Path, card: SubmissionCard) -> Submission:
 
 
 def _is_at_home(file: Path, card_file: Path) -> bool:
-    """Return whether a file is in the card's folder once links are followed; OSError for links in a circle."""
+    """Return whether a file is in the card's folder after following links; raise an OSError for circular links."""
     try:
         return file.resolve().is_relative_to(card_file.parent.resolve())
     except RuntimeError as error:  # of Python before 3.13
@@ -383,9 +389,9 @@ def _is_at_home(file: Path, card_file: Path) -> bool:
 
 
 def _check_launches(card: SubmissionCard) -> None:
-    for what, own in (("sizes", card.sizes), ("scratch buffers", card.scratch)):
-        if len(own) > _MOST_OWN:
-            raise SpecError(f"it has {len(own):,} {what}; a card has at most {_MOST_OWN}")
+    for what, declared in (("sizes", card.sizes), ("scratch buffers", card.scratch)):
+        if len(declared) > _MOST_DECLARED:
+            raise SpecError(f"it has {len(declared):,} {what}; a card has at most {_MOST_DECLARED}")
     for number, launch in enumerate(card.launch, 1):
         if len(launch.entry) > _LONGEST_ENTRY:
             raise SpecError(f"launch {number}: an entry of {len(launch.entry):,} characters; at most {_LONGEST_ENTRY}")
@@ -396,26 +402,28 @@ def _check_launches(card: SubmissionCard) -> None:
                 raise SpecError(f"launch {number}: {what} has one to three extents")
 
 
-# A kernel of a catalogue as a submission: its source, and a card with the launches of the cases that a judge runs.
+# A kernel of a catalogue as a submission: its source, and a card with the launches of the judged cases
 #
-# A card has no functions, so each launch holds for one workload, named in its `when`; launches that are the same for
-# all workloads need none.
+# A card has no functions, so each launch holds for the workload in its `when`. Launches that are equal for all
+# workloads have no `when`.
 
 _OTHER_KERNEL = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]*\.cu)".*$', re.MULTILINE)
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once.*$", re.MULTILINE)
 
 
 def spec_card(spec: KernelSpec, cases: Sequence[Case], device: Device | None = None) -> SubmissionCard:
-    """Return the card of a spec for these cases as launched on an emulator, and on `device` where that is another way.
+    """Return the card of a spec for these cases, with launches for the emulator and, if they differ, for `device`.
 
-    A SpecError where a card cannot have what the spec has.
+    A SpecError if a card cannot express the spec.
     """
     if spec.callable is not None:
         raise SpecError("it is a callable of Python, whose launches nobody sees")
     scratch = {
-        one.name: CardScratch(tuple(_extent(word) for word in one.shape.split()), one.dtype)
-        for one in spec.arrays
-        if one.scratch
+        array.name: CardScratch(
+            tuple(int(extent) if extent.isdigit() else extent for extent in array.shape.split()), array.dtype
+        )
+        for array in spec.arrays
+        if array.scratch
     }
     axes = sorted({axis for case in cases for axis in case.workload})
     by_condition: dict[str, tuple[CardLaunch, ...]] = {}
@@ -441,10 +449,7 @@ def spec_card(spec: KernelSpec, cases: Sequence[Case], device: Device | None = N
 
 
 def write_submission(folder: Path, spec: KernelSpec, card: SubmissionCard) -> Path:
-    """Write the card and a copy of the source to a folder, in one file with other kernels' that it includes.
-
-    Return the card's file.
-    """
+    """Write the card and the source, with included kernels in its text, to a folder; return the card's file."""
     folder.mkdir(parents=True, exist_ok=True)
     is_cuda = spec.language == CUDA
     text = _in_one_file(spec.source_file, set()) if is_cuda else spec.source_file.read_text()
@@ -455,7 +460,7 @@ def write_submission(folder: Path, spec: KernelSpec, card: SubmissionCard) -> Pa
 
 
 def _in_one_file(source: Path, seen: set[Path]) -> str:
-    """Return the text of a source with other kernels' sources in the place of their `#include`, each once."""
+    """Return the text of a source with each `#include` of another kernel replaced by that kernel's text, once."""
     seen.add(source.resolve())
 
     def text_of(include: re.Match[str]) -> str:
@@ -467,13 +472,13 @@ def _in_one_file(source: Path, seen: set[Path]) -> str:
 
 
 def _on_both(case: Case, condition: str, device: Device | None) -> Iterator[tuple[str, tuple[CardLaunch, ...]]]:
-    """Yield the launches on an emulator and on the device, each with its condition; once where they are the same."""
-    found = {one.sm_count: tuple(_launches(case, one)) for one in (Device(), device or Device())}
-    first, *others = found.values()
-    if all(one == first for one in others):
-        yield condition, first
+    """Yield the launches on an emulator and on the device, each with its condition; once if they are equal."""
+    by_count = {kind.sm_count: tuple(_launches(case, kind)) for kind in (Device(), device or Device())}
+    emulated, *others = by_count.values()
+    if all(steps == emulated for steps in others):
+        yield condition, emulated
     else:
-        yield from ((f"{condition} and sm_count == {count}", steps) for count, steps in found.items())
+        yield from ((f"{condition} and sm_count == {count}", steps) for count, steps in by_count.items())
 
 
 def _launches(case: Case, device: Device) -> Iterable[CardLaunch]:
@@ -491,10 +496,10 @@ def _launch(step: Launch, spec: KernelSpec) -> CardLaunch:
         _whole(step.grid),
         _whole(step.block),
         step.shared,
-        step.arguments or tuple(one.name for one in spec.arguments),
+        step.arguments or tuple(argument.name for argument in spec.arguments),
         cooperative=step.cooperative,
         constants=dict(map(_constant, step.constants.items())),
-        maps=tuple(CardMap(one.name, one.lines, one.box, one.tf32) for one in step.maps),
+        maps=tuple(CardMap(tensor.name, tensor.lines, tensor.box, tensor.tf32) for tensor in step.maps),
     )
 
 
@@ -509,12 +514,8 @@ def _whole(extents: int | tuple[int, ...]) -> int | tuple[int, ...]:
     return tuple(map(int, extents)) if isinstance(extents, tuple) else int(extents)
 
 
-def _extent(word: str) -> int | str:
-    return int(word) if word.isdigit() else word
-
-
 def _condition(case: Case, axes: Iterable[str]) -> str:
-    """Return the expression that holds at the case's axes, as far as they are whole numbers and texts."""
+    """Return the expression that holds at the case's axes, of those that are whole numbers or texts."""
     values = {axis: case.axes.get(axis) for axis in axes}
     plain = {
         axis: repr(value) if isinstance(value, str) else int(value)
@@ -536,23 +537,23 @@ def _toml(card: SubmissionCard) -> Iterable[str]:
 
 
 def _changed(table: msgspec.Struct) -> dict[str, object]:
-    """Return the members that differ from what a card has without them."""
-    values = ((one, getattr(table, one.name)) for one in msgspec.structs.fields(table))
-    return {one.name: value for one, value in values if value not in (one.default, {})}
+    """Return the members that differ from their defaults."""
+    values = ((member, getattr(table, member.name)) for member in msgspec.structs.fields(table))
+    return {member.name: value for member, value in values if value not in (member.default, {})}
 
 
 def _value(value: object) -> str:
-    """Return a value as TOML writes it, which is JSON's way for texts, numbers, truth values and lists of them."""
+    """Return a value as TOML, which equals JSON for texts, numbers, truth values and lists of them."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, msgspec.Struct):
         value = _changed(value)
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_value(name)} = {_value(one)}" for name, one in value.items()) + " }"
+        return "{ " + ", ".join(f"{_value(name)} = {_value(entry)}" for name, entry in value.items()) + " }"
     return msgspec.json.encode(value).decode()
 
 
-# The spec of a submission: the task's definition of what is right, launched by the card.
+# The spec of a submission: the task's reference and tolerance, with the launches of the card
 
 LARGEST_GRID = (2**31 - 1, 65_535, 65_535)
 _LARGEST_SCRATCH, LARGEST_EMULATED = 16 << 30, 1 << 30  # bytes of all scratch of a case
@@ -563,17 +564,17 @@ _DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint
 def judged_spec(task: KernelSpec, submission: Submission, cards: tuple[LaunchCard, ...] = ()) -> KernelSpec:
     """Return the spec of a submission to a task: axes, inputs, reference, tolerance and edges are the task's.
 
-    Of its arguments the task's scratch is left out: a submission declares its own. `cards` are of its machine code;
-    without them its source is launched, which is for the emulator alone.
+    The task's scratch is no argument: a submission declares its own. `cards` are of its machine code; without them its
+    source is launched, which only the emulator does.
     """
-    own = _Own(task, submission)
+    additions = _CardAdditions(task, submission)
     return replace(
         task,
         name=submission.name,
-        entry=own.first_entry,
-        arguments=own.arguments,
-        launch=own.launch,
-        derived={**task.derived, **own.derived},
+        entry=next((launch.entry for launch in submission.card.launch if launch.entry), ""),
+        arguments=additions.arguments,
+        launch=additions.launch,
+        derived={**task.derived, **additions.derived},
         source=submission.file,
         language=submission.language,
         cards=cards,
@@ -594,38 +595,36 @@ def judged_spec(task: KernelSpec, submission: Submission, cards: tuple[LaunchCar
 
 
 def check_scratch(case: Case, most: int = _LARGEST_SCRATCH) -> None:
-    """Raise a SpecError where the scratch of a case takes more bytes than `most`."""
-    scratch = [one for one in case.spec.arrays if one.scratch]
-    size = sum(prod(case.sizes.shape(one.name)) * np.dtype(one.dtype).itemsize for one in scratch)
+    """Raise a SpecError if the scratch of a case takes more bytes than `most`."""
+    scratch = [array for array in case.spec.arrays if array.scratch]
+    size = sum(prod(case.sizes.shape(array.name)) * np.dtype(array.dtype).itemsize for array in scratch)
     if size > most:
         raise SpecError(f"{case.name}: scratch of {bytes_text(size)}; at most {bytes_text(most)} are given")
 
 
-class _Own:
-    """What a card adds to a task."""
+class _CardAdditions:
+    """Arguments, sizes, scratch and launches that a card adds to a task."""
 
     def __init__(self, task: KernelSpec, submission: Submission) -> None:
         self._task, self._card, self._language = task, submission.card, submission.language
         scratch = {array.name for array in task.arrays if array.scratch}
-        given = tuple(one for one in task.arguments if one.name not in scratch)
-        self._refuse_doubled({one.name for one in given})
+        arguments = tuple(argument for argument in task.arguments if argument.name not in scratch)
+        self._refuse_doubled({argument.name for argument in arguments})
         sizes = tuple(Scalar(name, _checked(size.dtype, name)) for name, size in self._card.sizes.items())
-        self.arguments: tuple[Array | Scalar, ...] = (*given, *sizes, *self._scratch())
+        self.arguments: tuple[Array | Scalar, ...] = (*arguments, *sizes, *self._scratch())
         self._refuse_unknown()
 
-    @property
-    def first_entry(self) -> str:
-        return next((launch.entry for launch in self._card.launch if launch.entry), "")
-
     def _scratch(self) -> tuple[Scratch, ...]:
-        for name, one in self._card.scratch.items():
-            if len(one.shape) > _MOST_EXTENTS:
-                raise SpecError(f"scratch.{name}: {count_text(len(one.shape), 'extent')}; at most {_MOST_EXTENTS}")
+        for name, scratch in self._card.scratch.items():
+            if len(scratch.shape) > _MOST_EXTENTS:
+                raise SpecError(f"scratch.{name}: {count_text(len(scratch.shape), 'extent')}; at most {_MOST_EXTENTS}")
         return tuple(
             Scratch(
-                name, " ".join(f"{name}_extent_{index}" for index in range(len(one.shape))), _checked(one.dtype, name)
+                name,
+                " ".join(f"{name}_extent_{index}" for index in range(len(scratch.shape))),
+                _checked(scratch.dtype, name),
             )
-            for name, one in self._card.scratch.items()
+            for name, scratch in self._card.scratch.items()
         )
 
     @property
@@ -634,18 +633,19 @@ class _Own:
         texts = {name: size.value for name, size in self._card.sizes.items()}
         texts |= {
             f"{name}_extent_{index}": text
-            for name, one in self._card.scratch.items()
-            for index, text in enumerate(one.shape)
+            for name, scratch in self._card.scratch.items()
+            for index, text in enumerate(scratch.shape)
         }
         return {name: _function(CardExpression(str(text)), name) for name, text in texts.items()}
 
     @property
     def launch(self) -> CardFunction:
         """The launches as a function of the axes and the device."""
-        asked = tuple(one for place, one in self._card.expressions().items() if place.startswith("launch "))
         device = {"sm_count", "max_shared_bytes"}
         names = tuple(
-            CardExpression(" + ".join(name for name in one.names if name not in device) or "0") for one in asked
+            CardExpression(" + ".join(name for name in expression.names if name not in device) or "0")
+            for place, expression in self._card.expressions().items()
+            if place.startswith("launch ")
         )
         return CardFunction(names, self._steps, ("device",))
 
@@ -654,9 +654,9 @@ class _Own:
         known = {**offered, "sm_count": device.sm_count, "max_shared_bytes": device.max_shared_bytes}
         del known["device"]
         return tuple(
-            Zero(one.zero) if one.zero else self._step(one, known)
-            for one in self._card.launch
-            if CardExpression(str(one.when)).value(known)
+            Zero(launch.zero) if launch.zero else self._step(launch, known)
+            for launch in self._card.launch
+            if CardExpression(str(launch.when)).value(known)
         )
 
     def _step(self, launch: CardLaunch, known: Mapping[str, Any]) -> Launch:
@@ -667,7 +667,7 @@ class _Own:
         if any(extent > most for extent, most in zip(grid, LARGEST_GRID, strict=False)):
             raise SpecError(f"'{launch.entry}': a grid of {'x'.join(map(str, grid))} blocks; no device launches that")
         shared = CardExpression(str(launch.shared)).value(known)
-        entry = _IN_ENTRY.sub(lambda found: str(CardExpression(found[1]).value(known)), launch.entry)
+        entry = _IN_ENTRY.sub(lambda match: str(CardExpression(match[1]).value(known)), launch.entry)
         return Launch(
             grid,
             block if any(block) else 0,
@@ -676,43 +676,43 @@ class _Own:
             arguments=launch.arguments,
             cooperative=launch.cooperative,
             constants=launch.constants,
-            maps=tuple(_map(one, known) for one in launch.maps),
+            maps=tuple(_tensor_map(tensor, known) for tensor in launch.maps),
         )
 
-    def _refuse_doubled(self, given: set[str]) -> None:
-        taken = given | {axis for one in self._task.workloads.values() for axis in one}
+    def _refuse_doubled(self, arguments: set[str]) -> None:
+        taken = arguments | {axis for workload in self._task.workloads.values() for axis in workload}
         taken |= {*self._task.parameters, *self._task.derived, "device", "sm_count", "max_shared_bytes"}
         doubled = sorted(taken & {*self._card.sizes, *self._card.scratch})
         if doubled:
             raise SpecError(f"'{doubled[0]}' is a name of the task already; a card's own sizes and scratch have others")
 
     def _refuse_unknown(self) -> None:
-        names = {one.name for one in self.arguments}
-        arrays = {one.name for one in self.arguments if isinstance(one, Array)}
+        names = {argument.name for argument in self.arguments}
+        arrays = {argument.name for argument in self.arguments if isinstance(argument, Array)}
         for launch in self._card.launch:
             for name in launch.arguments:
                 if name not in names:
                     raise unknown("argument of the task or the card", name, sorted(names))
-            for one in launch.maps:
+            for tensor in launch.maps:
                 if self._language != CUDA:
                     raise SpecError(f"'{launch.entry}': tensor maps are for CUDA C++; {self._language} makes its own")
-                if one.argument not in launch.arguments or one.argument not in arrays:
-                    raise unknown(f"array that '{launch.entry}' takes", one.argument, arrays & {*launch.arguments})
+                if tensor.argument not in launch.arguments or tensor.argument not in arrays:
+                    raise unknown(f"array that '{launch.entry}' takes", tensor.argument, arrays & {*launch.arguments})
             if launch.zero and launch.zero not in arrays:
                 raise unknown("buffer of the task or the card", launch.zero, sorted(arrays))
 
 
-def _map(one: CardMap, known: Mapping[str, Any]) -> TensorMap:
-    lines, *box = (CardExpression(str(text)).value(known) for text in (one.lines, *one.box))
-    return TensorMap(one.argument, lines, one.tf32, tuple(box))
+def _tensor_map(tensor: CardMap, known: Mapping[str, Any]) -> TensorMap:
+    lines, *box = (CardExpression(str(text)).value(known) for text in (tensor.lines, *tensor.box))
+    return TensorMap(tensor.argument, lines, tensor.tf32, tuple(box))
 
 
 def _function(expression: CardExpression, name: str) -> CardFunction:
     def extent(offered: Mapping[str, object]) -> int:
-        found = expression.value(offered)
-        if found < 0 or found > _LARGEST_SCRATCH:
-            raise SpecError(f"{name}: '{expression.text}' is {found} here; it is 0 to {_LARGEST_SCRATCH}")
-        return found
+        value = expression.value(offered)
+        if value < 0 or value > _LARGEST_SCRATCH:
+            raise SpecError(f"{name}: '{expression.text}' is {value} here; it is 0 to {_LARGEST_SCRATCH}")
+        return value
 
     return CardFunction((expression,), extent)
 

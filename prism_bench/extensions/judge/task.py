@@ -1,4 +1,4 @@
-"""Task of a judgement: its folder, its hidden sizes, and the state of the host."""
+"""Task of a judgement: its identity and folder, hidden sizes, kernels without work, times, and the host's state."""
 
 import hashlib
 import math
@@ -36,21 +36,21 @@ from prism_bench.spec.inputs import ONE_BY_ONE, InputArray
 from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.workload import Workload
 
-# State of the judging process before and after a judgement: its processes, environment, files and descriptors.
+# State of the judging process before and after a judgement: processes, environment, files and descriptors
 
 EVIDENCE = "judging process afterwards"
 
 
 def folder_prefix() -> str:
-    """Return what names of this process's folders in the system's temporary folder begin with: others judge, too."""
+    """Return the prefix of this process's folders in the temporary folder; other processes judge at the same time."""
     return f"prism-judge-{os.getpid()}-"
 
 
 @dataclass(frozen=True)
 class HostState:
-    """What a judgement must leave as it was; a part that the system does not show is empty.
+    """State that a judgement must leave unchanged; a part that the system does not show is empty.
 
-    `folders` are those of its judgements in the temporary folder.
+    `folders` are those of this process's judgements in the temporary folder.
     """
 
     processes: frozenset[int]
@@ -72,38 +72,38 @@ class HostState:
         )
 
     def evidence(self, before: "HostState", leaving_out: Collection[str] = ()) -> str:
-        """Return in words whether it is as before, and what is not, without the parts that are left out."""
-        names = [one.name for one in fields(self) if one.name not in leaving_out]
+        """Return a text that names the changed parts, without those that are left out."""
+        names = [part.name for part in fields(self) if part.name not in leaving_out]
         parts = {name: getattr(self, name) == getattr(before, name) for name in names}
         changed = [name for name, is_same in parts.items() if not is_same]
-        words = ", ".join(changed or parts).replace("_", " ")
-        return f"not as before: {words}" if changed else f"as before: {words}"
+        text = ", ".join(changed or parts).replace("_", " ")
+        return f"not as before: {text}" if changed else f"as before: {text}"
 
 
 def _descriptors() -> frozenset[str]:
-    """Return the open files, pipes and sockets by number, without the folder that is read for it."""
+    """Return the open files, pipes and sockets by number."""
     folder = Path("/proc/self/fd")
-    found: set[str] = set()
+    descriptors: set[str] = set()
     for number in os.listdir(folder) if folder.is_dir() else ():
         try:
-            found.add(f"{number} {os.readlink(folder / number)}")
-        except OSError:  # of the listing itself
+            descriptors.add(f"{number} {os.readlink(folder / number)}")
+        except OSError:  # the descriptor of this listing
             continue
-    return frozenset(found)
+    return frozenset(descriptors)
 
 
-# Identity of what a verdict is on: the headers that a submission may include, and the task.
+# Identity of the headers that a submission may include, and of the task
 
 
 def _headers_folder(catalogue: Path) -> Path | None:
-    """Return the folder of headers that submissions to a catalogue's tasks may include; None where there is none."""
+    """Return the folder of headers that submissions to a catalogue's tasks may include; None without such a folder."""
     return next(iter(shared_with(catalogue / "family" / "kernel.cu")), None)
 
 
 def headers_hash(catalogue: Path) -> str:
-    """Return a SHA-256 of all headers that a submission may include, by name and content; of none it is empty.
+    """Return a SHA-256 of all headers that a submission may include, by name and content; empty without headers.
 
-    All of them count: what a stranger's source includes is followed in the jail alone, where it may name any file.
+    All headers count: includes of a stranger's source are followed only in the jail, where they may name any file.
     """
     folder = _headers_folder(catalogue)
     return hash_of_files(folder, (path for path in folder.rglob("*") if path.suffix != ".py")) if folder else ""
@@ -120,7 +120,7 @@ def task_hash(spec: KernelSpec, catalogue: Path) -> str:
     return digest.hexdigest()
 
 
-# Task of a judgement, and the folder that a submission to it is moved to.
+# The task, and the folder that a submission to it is copied to
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class JudgeTask:
 
 
 def task_named(name: str, catalogue: Catalogue) -> JudgeTask:
-    """Return the task of a kernel, or of `kernel:variant`; a UsageError where there is none of the name."""
+    """Return the task of a kernel, or of `kernel:variant`; raise a UsageError for an unknown name."""
     kernel, _, variant = name.partition(":")
     spec = catalogue.kernel(kernel)
     if variant and variant not in spec.variants:
@@ -146,17 +146,16 @@ def task_named(name: str, catalogue: Catalogue) -> JudgeTask:
 
 
 def variant_task(spec: KernelSpec, variant: str) -> KernelSpec:
-    """Return the spec of a variant as a task by itself, named `kernel:variant`."""
+    """Return the spec of a variant as a task, named `kernel:variant`."""
     return replace(spec.with_variant(variant), name=f"{spec.name}:{variant}")
 
 
 @contextmanager
 def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None) -> Iterator[tuple[Submission, Path]]:
-    """Give a submission an own catalogue: a copy of its file, and of the headers of the task's kernels.
+    """Give a submission its own catalogue in `yard`: a copy of its file, and of the headers of the task's kernels.
 
-    One in Python gets the catalogue's shared Python, too.
-
-    Return the submission with that file, and the catalogue's folder, which is in `yard`.
+    A submission in Python also gets the catalogue's shared Python. Yield the submission with the copied file, and the
+    catalogue's folder.
     """
     with temporary_folder(folder_prefix(), yard) as place:
         folder = place / "judged"
@@ -167,63 +166,63 @@ def workplace(submission: Submission, task: JudgeTask, yard: Path | None = None)
         hidden = ("*.py", "__pycache__") if submission.language == CUDA else ("__pycache__",)
         if shared:
             shutil.copytree(shared, place / "include", ignore=shutil.ignore_patterns(*hidden))
-        place.chmod(0o755)  # the jail's user is another one
+        place.chmod(0o755)  # the jail runs as another user
         yield msgspec.structs.replace(submission, file=file), place
 
 
-# Sizes that nobody knows before a judgement: drawn within what the task's own workloads span.
+# Hidden sizes: drawn for each judgement between the sizes of the task's workloads
 
 HIDDEN = "hidden"  # label of a case whose size was drawn
-# A kernel that has inputs of a secret of 32 bits could try all within a launch; 53 are what every reader of JSON keeps.
+# A kernel could try all secrets of 32 bits within a launch; every reader of JSON keeps 53 bits.
 _SECRET_BITS = 53
 _TRIES = 60  # draws; a task's rules refuse some
-_MORE, _AT_ONCE, _MORE_SECONDS = 20, 8, 10.0  # inputs with which a size is tried where a submission was wrong
+_MORE, _AT_ONCE, _MORE_SECONDS = 20, 8, 10.0  # further inputs for a size at which a submission was wrong
 
 
 def drawn_secret() -> int:
-    """Return a secret that nobody knows, from which a judgement draws seeds and sizes."""
+    """Return a random secret, from which a judgement draws seeds and sizes."""
     return random.SystemRandom().getrandbits(_SECRET_BITS)
 
 
 def hidden_cases(spec: KernelSpec, known: Sequence[Case], secret: int, count: int = 2) -> list[Case]:
-    """Return up to `count` cases with sizes that none of `known` has, which take no more memory or work than they do.
+    """Return up to `count` cases with sizes outside `known`, which take no more memory or work than the known cases.
 
-    An axis gets a whole number between the smallest and the largest that `known` has of it, 0 aside: a multiple of what
-    divides all of those, and a power of two where they are. Rules of the spec hold; axes that never vary stay.
+    An axis gets a whole number between its smallest and its largest known value, 0 aside: a power of two if all are
+    powers of two, else a multiple of their greatest common divisor. Rules of the spec hold; constant axes stay.
     """
     public = {case.workload for case in known}
     bases = [case for case in known if case.golden is None and case.edge is None and case.sizes.allocated_bytes]
-    found: dict[Workload, Case] = {}
+    drawn: dict[Workload, Case] = {}
     rng = random.Random(secret)
     most = [max(costs) for costs in zip(*map(_cost, known), strict=True)]
     for _ in range(_TRIES if bases else 0):
-        workload = Workload(**dict(_drawn(rng.choice(bases).workload, bases, rng)))
-        if workload in public or workload in found:
+        workload = Workload(**dict(_drawn_axes(rng.choice(bases).workload, bases, rng)))
+        if workload in public or workload in drawn:
             continue
         try:
             case = Case(spec, workload, HIDDEN)
             _ = case.plan.steps(Device()), case.inputs(), case.plan.require_default(Device())
             if case.plan.requirement is None and all(map(le, _cost(case), most)):
-                found[workload] = case
+                drawn[workload] = case
         except (PrismBenchError, ValueError, ArithmeticError):  # no size of this task
             continue
-        if len(found) == count:
+        if len(drawn) == count:
             break
-    return list(found.values())
+    return list(drawn.values())
 
 
 def is_no_size(task: KernelSpec, case: Case, seeds: Sequence[int]) -> bool:
-    """Return whether the task's own kernel fails at a size that was drawn: then it is none of the task.
+    """Return whether the task's own kernel fails at a drawn size: then the size does not belong to the task.
 
-    It is tried with further inputs, too, as long as that takes seconds: where some of them are beyond the tolerance,
-    another right kernel may miss it with inputs that this one passes.
+    The kernel is also tried with further inputs for some seconds. If it exceeds the tolerance with any of them, another
+    right kernel may exceed it with inputs that this kernel passes.
     """
     rng, end = random.Random(f"more than {list(seeds)}"), monotonic() + _MORE_SECONDS
     try:
-        own, backend = Case(task, case.workload, case.label), EmulatorBackend(isolate=True)
+        reference, backend = Case(task, case.workload, case.label), EmulatorBackend(isolate=True)
         with own_children():
             for tried in (seeds, *([rng.getrandbits(31) for _ in range(_AT_ONCE)] for _ in range(_MORE))):
-                if not passed(verify(backend, own, tried)):
+                if not passed(verify(backend, reference, tried)):
                     return True
                 if monotonic() > end:
                     break
@@ -235,15 +234,15 @@ def is_no_size(task: KernelSpec, case: Case, seeds: Sequence[int]) -> bool:
 
 
 def changed_inputs(case: Case, inputs: dict[str, InputArray], secret: int) -> dict[str, InputArray] | None:
-    """Return inputs of which one element, at a random place, has the value of another one of its array.
+    """Return inputs with one element, at a random place, replaced by the value of another element of its array.
 
-    None where no input is free to change: only those whose values are drawn independently of each other are.
+    None if no input may change: only values that are drawn independently of each other may.
     """
     rng = random.Random(secret)
     free = [
-        one.name
-        for one in case.spec.inputs
-        if case.golden is None and not case.edge and one.fill.runs == ONE_BY_ONE and inputs[one.name].block.size > 1
+        array.name
+        for array in case.spec.inputs
+        if case.golden is None and not case.edge and array.fill.runs == ONE_BY_ONE and inputs[array.name].block.size > 1
     ]
     rng.shuffle(free)
     for name in free:
@@ -256,19 +255,19 @@ def changed_inputs(case: Case, inputs: dict[str, InputArray], secret: int) -> di
     return None
 
 
-def _drawn(base: Workload, among: Sequence[Case], rng: random.Random) -> Iterator[tuple[str, object]]:
+def _drawn_axes(base: Workload, known: Sequence[Case], rng: random.Random) -> Iterator[tuple[str, object]]:
     for axis, value in base.items():
-        values = {case.workload.get(axis) for case in among} - {0}
-        whole = sorted(one for one in values if type(one) is int and one > 0)
+        values = {case.workload.get(axis) for case in known} - {0}
+        whole = sorted(number for number in values if type(number) is int and number > 0)
         if type(value) is not int or len(whole) < 2 or len(whole) < len(values):
             yield axis, value
         else:
-            yield axis, _number(whole, rng)
+            yield axis, _drawn_number(whole, rng)
 
 
-def _number(known: Sequence[int], rng: random.Random) -> int:
-    """Return a number between the first and the last of `known`, of their form."""
-    if all(one & (one - 1) == 0 for one in known):
+def _drawn_number(known: Sequence[int], rng: random.Random) -> int:
+    """Return a number between the first and the last of `known`: a power of two, or a multiple, as they are."""
+    if all(number & (number - 1) == 0 for number in known):
         return 1 << rng.randint(known[0].bit_length() - 1, known[-1].bit_length() - 1)
     step = math.gcd(*known)
     return step * rng.randint(known[0] // step, known[-1] // step)
@@ -278,16 +277,16 @@ def _cost(case: Case) -> tuple[int, int]:
     return case.sizes.allocated_bytes, case.sizes.flops or 0
 
 
-# Kernels that do no work: a case that one passes counts for nothing, a task with such a timed case is refused.
+# Kernels without work: a case that accepts one does not count; a task with such a timed case is refused
 
 _CONSTANTS = (0, 1)
 
 
 def passing_idlers(backend: Backend, case: Case, seed: int = 0) -> tuple[str, ...]:
-    """Return the kernels without work that the case would let pass, by what they leave in every output.
+    """Return the kernels without work that the case would accept, by the content that they leave in every output.
 
-    They write nothing, a constant, a copy of an input of the same size, or at S0 what is right for other inputs: edges
-    often have the same ones for each seed.
+    They write nothing, a constant, a copy of an input of the same size, or at S0 the right outputs of other inputs:
+    edges often have the same inputs for each seed.
     """
     inputs, known = case.inputs(seed), KnownReference()
     arrays = {name: np.asarray(array.on(np)) for name, array in inputs.items()}
@@ -295,10 +294,12 @@ def passing_idlers(backend: Backend, case: Case, seed: int = 0) -> tuple[str, ..
     def passes(outputs: Mapping[str, Any]) -> bool:
         return passed(compare_outputs(backend, case, inputs, outputs, seed, known=known))
 
-    found = [words for words, outputs in _idlers(case, arrays) if passes(outputs)]
-    if case.label == "S0" and all(passes(_right_for(case, seed + number)) for number in (1, 2)):  # one may be by chance
-        found.append("what other inputs give")
-    return tuple(found)
+    passing = [content for content, outputs in _idlers(case, arrays) if passes(outputs)]
+    if case.label == "S0" and all(
+        passes(_right_for(case, seed + number)) for number in (1, 2)
+    ):  # a single match may be chance
+        passing.append("what other inputs give")
+    return tuple(passing)
 
 
 def _idlers(case: Case, arrays: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -309,24 +310,24 @@ def _idlers(case: Case, arrays: Mapping[str, Any]) -> Iterator[tuple[str, dict[s
             f"{constant} everywhere",
             {name: np.full(shape, constant, dtype) for name, (shape, dtype) in shapes.items()},
         )
-    for given, values in arrays.items():
+    for name_of_input, values in arrays.items():
         if all(values.size == np.prod(shape, dtype=np.int64) for shape, _ in shapes.values()):
             with np.errstate(invalid="ignore"):  # NaN and infinity are no whole numbers
                 copies = {name: values.reshape(shape).astype(dtype) for name, (shape, dtype) in shapes.items()}
-            yield f"a copy of {given}", copies
+            yield f"a copy of {name_of_input}", copies
 
 
 def _right_for(case: Case, seed: int) -> dict[str, Any]:
-    """Return the outputs that are right on the inputs of a seed."""
+    """Return the right outputs for the inputs of a seed."""
     arrays = {name: np.asarray(array.on(np)) for name, array in case.inputs(seed).items()}
     dtypes = {output.name: output.dtype for output in case.spec.outputs}
     with np.errstate(over="ignore", invalid="ignore"):
         expected = case.correctness.expected(arrays, np, host_special)
-        return {name: np.asarray(one).astype(dtypes[name]) for name, one in expected.items()}
+        return {name: np.asarray(output).astype(dtypes[name]) for name, output in expected.items()}
 
 
 def _untouched(case: Case, name: str, arrays: Mapping[str, Any]) -> Any:
-    """Return what an output holds before a launch: the input of an argument in place, else poison."""
+    """Return the content of an output before a launch: the input of an argument in place, else poison."""
     array, shape = case.spec.array(name), case.sizes.shape(name)
     if array.reads:
         return np.array(arrays[name]).reshape(shape)
@@ -335,19 +336,19 @@ def _untouched(case: Case, name: str, arrays: Mapping[str, Any]) -> Any:
     return content
 
 
-# A judged time of samples: their median, its interval, and whether the size was hidden.
+# Times of a verdict
 
 
 def judged_time(
     case: Case, subject: str, kind: TimeKind, seconds: Sequence[float], seeds: Sequence[int] = ()
 ) -> JudgedTime:
-    """Return the median of samples in seconds and its 95 % interval, of few ones their span; `seeds` drew inputs."""
+    """Return the median of samples in seconds and its 95 % interval, or the span of few; `seeds` drew inputs."""
     middle = median(seconds)
     low, high = median_interval(seconds) or (min(seconds), max(seconds))
-    workload = case.name.removeprefix(case.kernel)  # not to be split: a name is its sender's, and may have brackets
+    workload = case.name.removeprefix(case.kernel)  # not split: the sender's name may have brackets
     return JudgedTime(workload, subject, kind, middle, low, high, len(seconds), case.label == HIDDEN, tuple(seeds))
 
 
 def least_time(case: Case, subject: str, seconds: float) -> JudgedTime:
-    """Return a time that nothing can be shorter than, which was not measured and has no samples."""
+    """Return a lower bound of times, which was not measured and has no samples."""
     return msgspec.structs.replace(judged_time(case, subject, "ceiling", [seconds]), samples=0)

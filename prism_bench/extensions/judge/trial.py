@@ -1,4 +1,4 @@
-"""Judging a submission without a GPU: its form, its machine code, and its cases on the emulator."""
+"""Trial of a submission: its form, its machine code from a jail, its cases on the emulator, and then on a GPU."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -49,65 +49,65 @@ from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.units import count_text
 
-# Check of one case of a submission on the emulator: on which inputs it is launched, and what is compared.
+# Checks of cases on the emulator
 
 
 class CaseCheck:
-    """Checks cases with the inputs of `seeds`, and then with one element changed at a place that `secret` draws."""
+    """Check of cases with the inputs of `seeds`, and then with one element changed at a place that `secret` draws."""
 
     def __init__(self, seeds: tuple[int, ...], secret: int | None = None) -> None:
         self._seeds, self._secret = seeds, secret
 
     def complaint(self, backend: JailedEmulator, case: Case) -> str:
-        """Return what is wrong with its outputs; nothing where they are right.
+        """Return the fault of the case's outputs; empty if they are right.
 
-        What ends a launch is raised: VerificationFailed for a finding, SpecError for a launch that no device takes.
+        VerificationFailed for a finding that ended a launch, SpecError for a launch that no device takes.
         """
-        found = self.entries(backend, case)
-        return "" if passed(found) else complaint(case, backend.name, found)
+        entries = self.entries(backend, case)
+        return "" if passed(entries) else complaint(case, backend.name, entries)
 
     def entries(self, backend: JailedEmulator, case: Case) -> list[Entry]:
         """Return an entry for each comparison."""
         with backend.prepare(case, case.inputs(self._seeds[0])) as runnable:
-            found = verify_prepared(backend, runnable, self._seeds)
+            entries = verify_prepared(backend, runnable, self._seeds)
             changed = None if self._secret is None else changed_inputs(case, case.inputs(self._seeds[-1]), self._secret)
-            if changed and passed(found):
+            if changed and passed(entries):
                 runnable.reset(changed)
                 runnable()
                 outputs = runnable.arrays(output.name for output in case.spec.outputs)
-                found += compare_outputs(backend, case, changed, outputs, self._seeds[-1])
-        return found
+                entries += compare_outputs(backend, case, changed, outputs, self._seeds[-1])
+        return entries
 
 
 def all_cases(spec: KernelSpec) -> list[Case]:
-    """Return what is timed, edges and golden data."""
+    """Return the timed cases, edges and golden data."""
     return [*timed_cases(spec, None), *edge_cases(spec, None)]
 
 
 def _host_cases(spec: KernelSpec) -> list[Case]:
-    """Return what a CPU can run in reasonable time: edges, golden data and S0."""
+    """Return the cases that a CPU can run in reasonable time: edges, golden data and S0."""
     return [*(case for case in timed_cases(spec, None) if case.label == "S0"), *edge_cases(spec, None)]
 
 
-# Cases that the emulator does not run: why, and whether a GPU has shown what it could not.
+# Cases that the emulator does not run
 
-_NAMED = 3  # cases of a reason that are named, not counted
+_NAMED = 3  # cases of a reason that are named; others are counted
 
 
 @dataclass
 class SkippedCases:
-    """The cases by name, each with the reason of the first pass that skipped it."""
+    """Skipped cases by name, each with the reason of the first pass that skipped it."""
 
     cases: dict[str, Case] = field(default_factory=dict[str, Case])
     reasons: dict[str, str] = field(default_factory=dict[str, str])
 
     def add(self, case: Case, reason: str) -> None:
-        """Note that a pass did not run a case."""
+        """Note a case that a pass did not run."""
         self.cases.setdefault(case.name, case)
         self.reasons.setdefault(case.name, reason)
 
     def words(self, unseen: Sequence[str]) -> list[str]:
-        """Return a line for each reason, with its cases, and one for those that ran nowhere."""
+        """Return a line for each reason with its cases, and a line for the cases that ran nowhere."""
         by_reason: dict[str, list[str]] = {}
         for name, reason in self.reasons.items():
             by_reason.setdefault(reason, []).append(name)
@@ -115,13 +115,13 @@ class SkippedCases:
         return [*lines, *([f"{_listed(unseen)}: not judged anywhere: no GPU launched it either"] if unseen else ())]
 
     def besides(self, launched: Sequence[Case]) -> list[Case]:
-        """Return those that a GPU does not launch anyway."""
-        known = {case.name for case in launched}
-        return [case for name, case in self.cases.items() if name not in known]
+        """Return the skipped cases that are not among the `launched`."""
+        names = {case.name for case in launched}
+        return [case for name, case in self.cases.items() if name not in names]
 
     def unseen(self, checked: Sequence[CheckedCase], struck: Collection[str]) -> list[str]:
-        """Return those that no GPU has shown to be right either; what counts for nothing is none of them."""
-        shown = {one.case for one in checked if one.right and one.where in (WHERE, WHERE_UNTIMED)}
+        """Return the skipped cases that no GPU verified, without cases that do not count."""
+        shown = {check.case for check in checked if check.right and check.where in (WHERE, WHERE_UNTIMED)}
         return [name for name in self.cases if name not in shown and name not in struck]
 
 
@@ -130,7 +130,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:_NAMED]) + more
 
 
-# Judging a submission without a GPU: its form, its machine code from a jail, and its outputs on the emulator.
+# The trial
 
 MODES = ("fast", "race")
 _PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))
@@ -138,16 +138,16 @@ _PASSES = (*(("fast", order) for order in ORDERS), ("race", "forward"))
 
 @dataclass
 class SubmissionTrial:
-    """A verdict in the making. `report` is called with each step in words; `secret` draws hidden seeds and sizes.
+    """Trial of a submission. `report` is called with the name of each step; `secret` draws hidden seeds and sizes.
 
-    With a `gpu`, what was right is launched and timed there.
+    With a `gpu`, a submission that is right on the emulator is launched and timed there.
     """
 
     submission: Submission
     task: JudgeTask
     architectures: Sequence[str] = ("90",)
     jailed: bool = True
-    report: Callable[[str], None] = lambda words: None
+    report: Callable[[str], None] = lambda step: None
     limits: CellLimits = USUAL
     secret: int = field(default_factory=drawn_secret)
     objections: list[Objection] = field(default_factory=list[Objection])
@@ -163,7 +163,7 @@ class SubmissionTrial:
     timed: RefereeFindings | None = None
 
     def verdict(self) -> JudgeVerdict:
-        """Judge: form first, then machine code, then outputs; each only where nothing before it was refused."""
+        """Judge form, machine code and outputs, in this order; stop at the first objection."""
         jail = str(jail_maker()) if self.jailed else "none: the source is trusted"
         before = HostState.now()
         with workplace(self.submission, self.task, self.yard()) as (moved, root):
@@ -175,28 +175,30 @@ class SubmissionTrial:
                         if not self.objections:
                             step(spec, cell)
         struck = tuple(f"{name}: {why}" for name, why in self.struck.items())
+        source, card = identity_of(self.submission)
         self.unjudged += self.skipped.words(self._unseen())
         evidence = dict(self.timed.evidence) if self.timed else {}
         evidence[EVIDENCE] = self._host_evidence(before)
         return JudgeVerdict(
-            self.submission.name,
-            self.task.spec.name,
-            self._ruling(),
-            tuple(self.objections),
-            tuple(self.checked),
-            struck,
-            tuple(self.unjudged),
-            tuple(self.code),
-            *identity_of(self.submission),
-            jail,
-            self.secret,
-            tuple(dict.fromkeys(self.drawn)),
-            headers_hash(self.task.catalogue.folder),
-            self.task.hash,
-            in_force(self.timed and self.timed.watched, is_emulated=self.is_emulated),
-            self.seconds,
-            tuple(self.timed.times) if self.timed else (),
-            evidence,
+            submission=self.submission.name,
+            task=self.task.spec.name,
+            ruling=self._ruling(),
+            objections=tuple(self.objections),
+            checked=tuple(self.checked),
+            struck=struck,
+            unjudged=tuple(self.unjudged),
+            code=tuple(self.code),
+            source_sha256=source,
+            card_sha256=card,
+            jail=jail,
+            secret=self.secret,
+            hidden=tuple(dict.fromkeys(self.drawn)),
+            headers_sha256=headers_hash(self.task.catalogue.folder),
+            task_sha256=self.task.hash,
+            defences=in_force(self.timed and self.timed.watched, is_emulated=self.is_emulated),
+            seconds=self.seconds,
+            times=tuple(self.timed.times) if self.timed else (),
+            evidence=evidence,
         )
 
     def yard(self) -> Path | None:
@@ -217,7 +219,7 @@ class SubmissionTrial:
         return _PASSES
 
     def hidden(self, known: Sequence[Case]) -> list[Case]:
-        """Return the task at sizes that nobody knew; `known` are those that everybody does."""
+        """Return the task at hidden sizes, drawn from those of the `known` cases."""
         return hidden_cases(self.task.spec, known, self.secret)
 
     def emulator(self, cell: JailCell, mode: str, order: str) -> JailedEmulator:
@@ -225,16 +227,16 @@ class SubmissionTrial:
         return JailedEmulator(cell, mode, order)
 
     def case_check(self, *, changed: bool) -> CaseCheck:
-        """Return what checks a case; with `changed`, also with one element changed."""
+        """Return the check of a case; with `changed`, it also runs with one element changed."""
         return CaseCheck(self.seeds(), self.secret if changed else None)
 
     def gpu_cases(self, spec: KernelSpec) -> list[Case]:
-        """Return what is launched on a GPU: edges and golden data too, where a source can be another than emulated."""
+        """Return the cases for a GPU. They include edges and golden data: a source can behave differently there."""
         timed = timed_cases(spec, None)
         return [*edge_cases(spec, None), *timed, *self.drawn_among(spec, timed_cases(self.task.spec, None))]
 
     def spec(self, submission: Submission) -> KernelSpec | None:
-        """Return the submission's spec; None, with an objection, where its card does not fit the task."""
+        """Return the submission's spec; None, with an objection, if its card does not fit the task."""
         try:
             spec = judged_spec(self.task.spec, submission)
             for case in all_cases(spec):
@@ -245,21 +247,23 @@ class SubmissionTrial:
         return spec
 
     def form(self, made: MachineCodeAnswer, cubin: bytes) -> list[Objection]:
-        """Return what is wrong with the form and the precision of machine code."""
-        found = list(form_objections(cubin, list(made.symbols.values()), compiled_here=not self.submission.is_cubin))
+        """Return the objections to form and precision of machine code."""
+        objections = list(
+            form_objections(cubin, list(made.symbols.values()), compiled_here=not self.submission.is_cubin)
+        )
         least = self.task.spec.least_precision
         if least and made.precisions is None and tool(PROGRAM) is None:
             self.unjudged.append("precision: no nvdisasm is installed that lists the instructions")
         elif least:
-            found += precision_objections(made.precisions, least)
-        return found
+            objections += precision_objections(made.precisions, least)
+        return objections
 
     def idlers(self, case: Case) -> tuple[str, ...]:
-        """Return the kernels without work that a case lets pass."""
+        """Return the kernels without work that a case accepts."""
         return passing_idlers(open_reference(), case, self.seeds()[0])
 
     def _compile(self, spec: KernelSpec, cell: JailCell) -> None:
-        """Compile for every architecture in the jail, and look at the form of what came out."""
+        """Compile for every architecture in the jail, and check the form of the machine code."""
         for architecture in self.architectures:
             device = self.gpu.device if self.gpu and self.gpu.architecture == architecture else None
             try:
@@ -272,25 +276,27 @@ class SubmissionTrial:
             except BackendUnavailable as error:
                 self.unjudged.append(f"machine code for sm_{architecture}: {plain_words(error, spec.source_file)}")
                 continue
-            self.objections += [words for one in parts for words in self.form(one.made, one.cubin)]
+            self.objections += [objection for part in parts for objection in self.form(part.made, part.cubin)]
             if self.objections or not parts:
                 return
-            self.code += [judged_code(architecture, one.made, one.cubin) for one in parts]
+            self.code += [judged_code(architecture, part.made, part.cubin) for part in parts]
             self.built[architecture] = contestant_code(parts)
 
     def _strike(self, spec: KernelSpec, cell: JailCell) -> None:
-        """Strike the cases that a kernel without work passes; object where a timed one is among them."""
+        """Strike the cases that accept a kernel without work; object to a task with such a timed case."""
         with self._step("kernels that do no work"):
             for case in _host_cases(spec):
                 idle = self.idlers(case)
-                words = f"a kernel that leaves {idle[0]} would pass" if idle else ""
-                if words and case.label == "S0":
-                    self.objections.append(Objection("degenerate task", words, case.name))
-                elif words:
-                    self.struck[case.name] = words
+                if not idle:
+                    continue
+                reason = f"a kernel that leaves {idle[0]} would pass"
+                if case.label == "S0":
+                    self.objections.append(Objection("degenerate task", reason, case.name))
+                else:
+                    self.struck[case.name] = reason
 
     def _start(self, ahead: ExitStack, spec: KernelSpec, cell: JailCell) -> None:
-        """Start what launches on the GPU, which takes seconds, before the emulator works."""
+        """Start the GPU's processes before the emulator works: they take seconds."""
         if self.gpu is not None and self.gpu.architecture in self.built:
             ahead.enter_context(self.gpu.ready())
 
@@ -310,17 +316,18 @@ class SubmissionTrial:
                 return
 
     def _referee(self, spec: KernelSpec, cell: JailCell) -> None:
-        """Launch and time the cases that count on the GPU, if there is one, and take over what was found."""
+        """Launch and time the cases that count on the GPU, if there is a GPU, and take over its findings."""
         if self.gpu is None or self.gpu.architecture not in self.built:
             self.unjudged.append("times, and outputs on a GPU: --gpu launches it there")
             if self.checked:
-                words = "which may be another than the emulator's: --gpu launches and watches it there"
-                self.unjudged.append(f"its code for a GPU, {words}")
+                self.unjudged.append(
+                    "its code for a GPU, which may be another than the emulator's: --gpu launches and watches it there"
+                )
             if not self.is_emulated:
                 kind = "machine code" if self.submission.is_cubin else f"a kernel in {self.submission.language}"
                 self.unjudged.append(f"{UNWATCHED}: only a GPU runs {kind}")
             return
-        cell.end()  # what a stranger's code still does there would disturb times, the own kernel's among them
+        cell.end()  # a stranger's code that still runs there would disturb times, also those of the task's kernel
         with self._step("cases for the GPU"):
             cases = [case for case in self.gpu_cases(spec) if case.name not in self.struck]
             cases += self._skipped_cases(cases)
@@ -333,7 +340,7 @@ class SubmissionTrial:
         self.unjudged += self.timed.unjudged
 
     def _host_evidence(self, before: HostState) -> str:
-        """Return in words whether this process is as before, without what its own work on a GPU opens and starts."""
+        """Return a text about changes of this process, without those from its own work on a GPU."""
         now = HostState.now()
         if self.gpu is None:
             return now.evidence(before)
@@ -346,29 +353,29 @@ class SubmissionTrial:
         return self.submission.language == CUDA and not self.submission.is_cubin
 
     def _launchable(self, spec: KernelSpec) -> list[Case]:
-        """Return all that may be launched on a GPU: its own cases, and those that the emulator might skip."""
+        """Return all cases that may be launched on a GPU: its own, and those that the emulator might skip."""
         drawn = self.drawn_among(spec, _host_cases(self.task.spec)) if self.is_emulated else ()
         return [*self.gpu_cases(spec), *drawn]
 
     def _skipped_cases(self, launched: Sequence[Case]) -> list[Case]:
-        """Return what the emulator skipped and a GPU would not launch anyway, without sizes that count for nothing."""
-        found = [one for one in self.skipped.besides(launched) if one.name not in self.struck]
-        for one in found:
-            if one.label == HIDDEN and is_no_size(self.task.spec, one, self.seeds()):
-                self.struck[one.name] = "the task's own kernel is wrong there, too"
-        return [Case(one.spec, one.workload, "edge") for one in found if one.name not in self.struck]
+        """Return the skipped cases that are not among the `launched`, without sizes that do not count."""
+        cases = [case for case in self.skipped.besides(launched) if case.name not in self.struck]
+        for case in cases:
+            if case.label == HIDDEN and is_no_size(self.task.spec, case, self.seeds()):
+                self.struck[case.name] = "the task's own kernel is wrong there, too"
+        return [Case(case.spec, case.workload, "edge") for case in cases if case.name not in self.struck]
 
     def drawn_among(self, spec: KernelSpec, known: Sequence[Case]) -> list[Case]:
-        """Return the submission at sizes that are drawn within those of `known`, and note them for the verdict."""
-        found = [Case(spec, case.workload, case.label) for case in self.hidden(known)]
-        self.drawn += [case.name for case in found]
-        return found
+        """Return the submission at sizes drawn from those of the `known` cases, and note them for the verdict."""
+        cases = [Case(spec, case.workload, case.label) for case in self.hidden(known)]
+        self.drawn += [case.name for case in cases]
+        return cases
 
     def _check(self, check: CaseCheck, backend: JailedEmulator, case: Case, where: str) -> bool:
         """Check a case; return whether its launches ended."""
         ended = True
         try:
-            words = check.complaint(backend, case)
+            fault = check.complaint(backend, case)
         except BackendUnavailable as error:
             self.skipped.add(case, plain_words(error, case.spec.source_file))
             return True
@@ -376,17 +383,17 @@ class SubmissionTrial:
             self.objections.append(Objection("form", plain_words(error, case.spec.source_file)))
             return False
         except (VerificationFailed, CompilationFailed, SpecError) as error:
-            words, ended = plain_words(error, case.spec.source_file), False
-        if words and case.label == HIDDEN and is_no_size(self.task.spec, case, self.seeds()):
+            fault, ended = plain_words(error, case.spec.source_file), False
+        if fault and case.label == HIDDEN and is_no_size(self.task.spec, case, self.seeds()):
             self.struck[case.name] = "the task's own kernel is wrong there, too"
             return ended
-        self.checked.append(CheckedCase(case.name, where, not words, words))
-        if words:
-            self.objections.append(Objection("outputs", words, case.name))
+        self.checked.append(CheckedCase(case.name, where, not fault, fault))
+        if fault:
+            self.objections.append(Objection("outputs", fault, case.name))
         return ended
 
     def _ruling(self) -> Ruling:
-        if any(one.rule == "outputs" for one in self.objections):
+        if any(objection.rule == "outputs" for objection in self.objections):
             return "wrong"
         if self.objections:
             return "refused"

@@ -1,4 +1,4 @@
-"""Inner stage of a jail: limits of what the process may take, and the seccomp filter; then the worker's own program.
+"""Inner stage of a jail: set the limits of resources, install the seccomp filter, and run the worker's program.
 
 Started as `python -m prism_bench.extensions.judge.jail.confined JAIL MODULE ARGUMENTS...`, already in the jail's
 namespaces.
@@ -26,7 +26,7 @@ def main(text: str, module: str, *arguments: str) -> None:
         if most is not None:
             resource.setrlimit(kind, (most, most))
     usual, _ = resource.getrlimit(resource.RLIMIT_STACK)
-    resource.setrlimit(resource.RLIMIT_STACK, (usual, usual))  # a stack is no part of the memory that is bounded
+    resource.setrlimit(resource.RLIMIT_STACK, (usual, usual))  # the memory limit does not count stacks
     refuse_system_calls()
     os.execv(sys.executable, [sys.executable, "-m", module, *arguments])
 

@@ -1,8 +1,8 @@
-"""Jail: what a process that works on a stranger's source can reach and take.
+"""Jail of a process that works on a stranger's source: what it can reach, and how much it can take.
 
-It has own user, mount, network, process and IPC namespaces, a read-only root with the folders that it names, an
-empty /tmp, limits of memory, processor time, processes and files, and a seccomp filter.
-`prism_bench.extensions.judge.jail.namespaces` makes the namespaces, or bubblewrap where the system lets only that;
+A jail has its own user, mount, network, process and IPC namespaces, a read-only root with the folders that it names,
+an empty /tmp, limits of memory, processor time, processes and files, and a seccomp filter.
+`prism_bench.extensions.judge.jail.namespaces` makes the namespaces, or bubblewrap if the system allows only that;
 `prism_bench.extensions.judge.jail.confined` does the rest.
 """
 
@@ -22,7 +22,6 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.io.workers import environment
 
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
-_INSTALLED = ("site-packages", "dist-packages")
 _PASSED_ON = ("LANG", "LC_ALL", "TZ")
 Maker = Literal["namespaces", "bubblewrap"]
 NOBODY = "65534"
@@ -31,11 +30,11 @@ _PROBE_SECONDS = 60
 
 
 class Jail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A jail's bounds: folders and files that it can read, and how much it may take.
+    """Bounds of a jail: readable folders and files, and limits of resources.
 
-    `memory_bytes` bounds what each process can write to, without what it only reserves (None: unbounded, for
-    sanitizers, whose shadow counts): there is no memory that is shared and of no file. `scratch_bytes` bounds its /tmp
-    and each file, `cpu_seconds` the processor time and `processes` the number of processes and threads.
+    `memory_bytes` bounds the writable memory of each process, without memory that it only reserves (None: unbounded,
+    for sanitizers, whose shadow counts). Shared memory without a file is refused. `scratch_bytes` bounds /tmp and each
+    file, `cpu_seconds` the processor time, and `processes` the number of processes and threads.
     """
 
     readable: tuple[str, ...] = ()
@@ -46,14 +45,14 @@ class Jail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def over(cls, *paths: Path) -> "Jail":
-        """Return a jail that can read these, the interpreter with all that it imports, and the system's programs."""
+        """Return a jail that can read these paths, the interpreter with its packages, and the system's programs."""
         package = Path(prism_bench.__file__).parent
-        imported = [Path(one).resolve() for one in sys.path if one and Path(one).is_dir()]
-        # Distributions alone: the folder of a script that is running, or a checkout, has what a stranger may not read.
-        around = [one for one in imported if next(one.glob("*.dist-info"), None)]
-        own = [Path(sys.prefix), Path(sys.base_prefix), package, *around, *(path.resolve() for path in paths)]
-        found = dict.fromkeys(str(path) for path in [*map(Path, _SYSTEM), *own] if path.exists())
-        return cls(tuple(found))
+        imported = [Path(entry).resolve() for entry in sys.path if entry and Path(entry).is_dir()]
+        # Only distributions: a stranger may not read the folder of a running script, or a checkout.
+        installed = [folder for folder in imported if next(folder.glob("*.dist-info"), None)]
+        python = [Path(sys.prefix), Path(sys.base_prefix), package, *installed]
+        readable = [*map(Path, _SYSTEM), *python, *(path.resolve() for path in paths)]
+        return cls(tuple(dict.fromkeys(str(path) for path in readable if path.exists())))
 
     @classmethod
     def read(cls, text: str) -> "Jail":
@@ -69,12 +68,12 @@ class Jail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [sys.executable, "-m", f"{__package__}.namespaces", text, *inside]
 
     def variables(self, wanted: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of a jailed process: of the caller's only its language, and what is `wanted`."""
+        """Return the environment of a jailed process: only the caller's language, and what is `wanted`."""
         kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
-        own = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "PRISM_BENCH_CACHE": "/tmp/cache"}
+        inside = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/tmp", "PRISM_BENCH_CACHE": "/tmp/cache"}
         # A library that starts a thread for each core exceeds `processes` on a large host: OpenBLAS then raises SIGINT.
-        own |= {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
-        return {**kept, **own, "PYTHONPATH": wanted.get("PYTHONPATH", ""), **wanted}
+        inside |= {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
+        return {**kept, **inside, "PYTHONPATH": wanted.get("PYTHONPATH", ""), **wanted}
 
     def _bubblewrap(self) -> list[str]:
         binds = [part for path in self.readable for part in ("--ro-bind", path, path)]
@@ -105,9 +104,9 @@ class Jail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def be_killed_first() -> None:
-    """Let the system end this process, and what it starts, before all others where memory is short.
+    """Let the system end this process and its children before all others when memory is short.
 
-    The limit of memory is each process's: many of them together may take all that a host has.
+    The limit of memory holds for each process: many of them together may take all memory of a host.
     """
     with suppress(OSError):  # a container without /proc
         Path("/proc/self/oom_score_adj").write_text("1000")
@@ -115,13 +114,12 @@ def be_killed_first() -> None:
 
 @cache
 def jail_maker() -> Maker:
-    """Return what makes jails here, which a trial has shown; BackendUnavailable, with the cure, where nothing can.
+    """Return the maker of jails that works in a trial here; raise BackendUnavailable, with the cure, if none does.
 
-    bubblewrap comes second: run by root it bounds no number of processes.
+    bubblewrap comes second: run by root it does not bound the number of processes.
     """
-    makers = get_args(Maker)
     complaints: list[str] = []
-    for maker in makers:
+    for maker in get_args(Maker):
         complaint = _complaint(maker)
         if complaint is None:
             return maker
@@ -133,7 +131,7 @@ def jail_maker() -> Maker:
 
 
 def _complaint(maker: Maker) -> str | None:
-    """Return why a trial failed; None where it did not."""
+    """Return why a trial failed; None if it succeeded."""
     jail = Jail.over()
     command = jail.command("prism_bench.extensions.judge.jail.jail", (), maker)
     variables = jail.variables({"PYTHONPATH": environment()["PYTHONPATH"]})
@@ -141,5 +139,5 @@ def _complaint(maker: Maker) -> str | None:
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=_PROBE_SECONDS)
     except (OSError, subprocess.TimeoutExpired) as error:
         return str(error)
-    words = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-    return words[-1] if done.returncode else None
+    lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+    return lines[-1] if done.returncode else None

@@ -1,9 +1,9 @@
-"""Outer stage of a jail: own namespaces, a root of read-only folders, no network, nobody's user.
+"""Outer stage of a jail: new namespaces, a root of read-only folders, no network, the user nobody.
 
 Started as `python -m prism_bench.extensions.judge.jail.namespaces JAIL COMMAND...`. This process stays outside,
-waits, and ends as the command ended. Between them is the first process of the process namespace, with which all ends
-that the command leaves behind; the command is not that one itself, since a namespace's first process ignores its own
-signals.
+waits, and ends as the command ended. Between them is the first process of the process namespace; everything that the
+command leaves behind ends with it. The command is not this first process, since the first process of a namespace
+ignores its own signals.
 """
 
 import ctypes
@@ -50,7 +50,7 @@ def main(text: str, *command: str) -> None:
 
 
 def _enter_namespaces() -> None:
-    """Leave the namespaces of the host. Without root's rights a user namespace gives those for mounts alone."""
+    """Leave the namespaces of the host. Without root, only a user namespace gives the right to mount."""
     user, group = os.getuid(), os.getgid()
     if user == 0 and _LIBC.unshare(_NEW_NAMESPACES) == 0:
         return
@@ -59,18 +59,18 @@ def _enter_namespaces() -> None:
 
 
 def _name_user(user: int | str, group: int | str) -> None:
-    """Name the host's user and group nobody in this process's new user namespace."""
+    """Map the host's user and group to nobody in this process's new user namespace."""
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{NOBODY} {user} 1")
     Path("/proc/self/gid_map").write_text(f"{NOBODY} {group} 1")
 
 
 def _end_as(first: int, reading: int) -> None:
-    """Wait for the namespace's first process, and end as the command ended, whose status it reports."""
+    """Wait for the namespace's first process, which reports the command's status, and end as the command ended."""
     for caught in (signal.SIGINT, signal.SIGTERM):
         signal.signal(caught, lambda *_: os.kill(first, signal.SIGKILL))
-    report, own = os.read(reading, 4), os.waitpid(first, 0)[1]
-    status = int.from_bytes(report, "little") if report else own
+    report, status_of_first = os.read(reading, 4), os.waitpid(first, 0)[1]
+    status = int.from_bytes(report, "little") if report else status_of_first
     if os.WIFSIGNALED(status):
         with suppress(OSError):  # SIGKILL has no other disposition
             signal.signal(os.WTERMSIG(status), signal.SIG_DFL)
@@ -79,10 +79,10 @@ def _end_as(first: int, reading: int) -> None:
 
 
 def _make_root(jail: Jail) -> None:
-    """Make a root of the jail's folders, read-only, with a private /tmp, and leave the host's behind."""
+    """Make a read-only root of the jail's folders, with a private /tmp, and leave the host's root."""
     _mount("none", "/", None, _RECURSIVE | _PRIVATE)
-    root = Path("/tmp")  # whatever is there is out of reach from here on
-    folders = [Path(one) for one in jail.readable]
+    root = Path("/tmp")  # its content is out of reach from here on
+    folders = [Path(folder) for folder in jail.readable]
     held = [(path, os.open(path, os.O_PATH)) for path in folders]
     devices = [(Path("/dev", name), os.open(f"/dev/{name}", os.O_PATH)) for name in DEVICES]
     _mount("jail", str(root), "tmpfs", _NO_SUID | _NO_DEVICES, "size=16m,mode=755")
@@ -117,17 +117,17 @@ def _bind(descriptor: int, path: Path, root: Path, read_only: bool) -> None:
 
 def _kept_flags(place: Path) -> int:
     """Return the flags of a mount that a user namespace may not take away."""
-    flags, found = os.statvfs(place).f_flag, 0
+    flags, kept = os.statvfs(place).f_flag, 0
     for held, flag in ((os.ST_NODEV, _NO_DEVICES), (os.ST_NOEXEC, 8), (os.ST_NOATIME, 1024), (os.ST_RELATIME, 1 << 21)):
-        found |= flag if flags & held else 0
-    return found
+        kept |= flag if flags & held else 0
+    return kept
 
 
 def _count_apart() -> None:
-    """Become nobody in an own user namespace, in which the limit of processes counts this jail's alone.
+    """Become nobody in a new user namespace, in which the limit of processes counts only this jail's.
 
-    Otherwise the kernel counts what all jails of root have together, since all have one user. Before Linux 5.14 it
-    does so in any case. What the user namespace gives goes with the command that is executed next.
+    Otherwise the kernel counts the processes of all jails of root together, since all have the same user. Before Linux
+    5.14 it does so in any case. The rights of the user namespace end with the command that is executed next.
     """
     if os.getuid() == 0:
         _LIBC.prctl(_PR_SET_SECUREBITS, _KEEP_RIGHTS, 0, 0, 0)  # some systems refuse a user namespace without rights

@@ -1,4 +1,4 @@
-"""Seccomp filter of jailed processes: system calls that no compiler needs, and that reach beyond a jail, are refused.
+"""Seccomp filter of jailed processes, which refuses system calls that no compiler needs and that reach beyond a jail.
 
 The numbers are those of the kernel's system call tables (`arch/x86/entry/syscalls/syscall_64.tbl` and
 `include/uapi/asm-generic/unistd.h` of Linux), the layout of the filter that of `struct sock_filter`.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from prism_bench.errors import BackendUnavailable
 
-# Name: number on x86-64, number on 64-bit Arm; None where that system has no such call.
+# Name: number on x86-64, number on 64-bit Arm; None if the system has no such call.
 REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "acct": (163, 89), "add_key": (248, 217), "adjtimex": (159, 171), "bpf": (321, 280), "chroot": (161, 51),
     "clock_adjtime": (305, 266), "clock_settime": (227, 112), "delete_module": (176, 106),
@@ -33,7 +33,7 @@ REFUSED: Mapping[str, tuple[int | None, int | None]] = {
     "socket": (41, 198), "swapoff": (168, 225), "swapon": (167, 224), "syslog": (103, 116), "umount2": (166, 39),
     "unshare": (272, 97), "userfaultfd": (323, 282), "vhangup": (153, 58),
 }  # fmt: skip
-# Memory that is shared and of no file, or grows like a stack, is within no limit of a process's memory.
+# The limit of a process's memory does not count shared memory without a file, or memory that grows like a stack.
 _MAP = (9, 222)  # mmap, of the columns above
 _SHARED, _ANONYMOUS, _GROWS_DOWN = 0x01, 0x20, 0x100  # MAP_SHARED_VALIDATE has the bit of MAP_SHARED, too
 _ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}  # AUDIT_ARCH, and the column above
@@ -70,7 +70,7 @@ def refused_numbers(machine: str) -> dict[str, int]:
 
 
 def refuse_system_calls() -> None:
-    """Install the filter for this process and all that it starts; it cannot be taken off. OSError where that fails."""
+    """Install the filter for this process and its children, for good; raise an OSError if that fails."""
     steps = b"".join(step.packed for step in _steps(platform.machine()))
     program = _Program(len(steps) // 8, steps)
     libc = ctypes.CDLL(None, use_errno=True)

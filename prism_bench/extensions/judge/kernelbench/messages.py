@@ -6,7 +6,7 @@ from prism_bench.io.workers import Refusal
 
 
 class DrawQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Run the problem in a file with whole numbers of it changed; return its inputs, parameters and outputs."""
+    """Request to run the problem in a file with changed whole numbers, for its inputs, parameters and outputs."""
 
     source: str
     sizes: dict[str, int]
@@ -14,7 +14,7 @@ class DrawQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=
 
 
 class DrawnAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The arrays are inputs, parameters and outputs in order, `names` their names; `sizes` are all whole numbers."""
+    """Names of the frame's arrays (inputs, parameters and outputs, in order), and all whole numbers of the problem."""
 
     names: tuple[str, ...]
     inputs: int
@@ -23,14 +23,14 @@ class DrawnAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=T
 
 
 class ForwardQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Run the model in float64 on the arrays: inputs, then parameters, in the order of a `DrawnAnswer`."""
+    """Request to run the model in float64 on the arrays: inputs, then parameters, in the order of a `DrawnAnswer`."""
 
     source: str
     sizes: dict[str, int]
 
 
 class ForwardAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The arrays are the outputs, in float64."""
+    """Answer with the outputs in float64 as the frame's arrays."""
 
 
 ProblemQuestion = DrawQuestion | ForwardQuestion

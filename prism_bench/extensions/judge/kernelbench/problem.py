@@ -37,7 +37,7 @@ from prism_bench.spec.tolerance import Tolerance
 from prism_bench.spec.workload import Workload
 from prism_bench.units import count_text
 
-# A problem of KernelBench as a task: its inputs, parameters and outputs are buffers, its model the reference.
+# The problem as a task: its inputs, parameters and outputs are buffers, its model is the reference
 #
 # All of the problem's Python runs in a jailed process. A kernel gets `x0`, `x1`, ... (inputs), `p_...` (parameters and
 # buffers of the model, by their names in its state), `y0`, ... (outputs), and the problem's whole numbers as sizes.
@@ -50,9 +50,10 @@ _Expected = TypeVar("_Expected", bound=ProblemAnswer)
 
 
 class KernelBenchProblem:
-    """A problem in a file, as a context; `sizes` replace whole numbers at its top level. Without a jail for own files.
+    """Problem in a file, as a context; `sizes` replace whole numbers at its top level.
 
-    BackendUnavailable where no jail can be made or PyTorch is missing, SpecError for what is no problem.
+    `jailed` is False only for trusted files. BackendUnavailable without a jail or PyTorch, SpecError for a file that is
+    no problem.
     """
 
     def __init__(self, path: Path, sizes: Mapping[str, int] | None = None, jailed: bool = True) -> None:
@@ -72,31 +73,31 @@ class KernelBenchProblem:
         self._worker.release()
 
     def spec(self) -> KernelSpec:
-        """Return the task: of one size, `S0`, whose seeds the judge draws."""
+        """Return the task, which has one size, `S0`; the judge draws its seeds."""
         frame = self._drawn(0)
         answer, arrays = frame.message, dict(zip(frame.message.names, frame.arrays, strict=True))
-        large = next((name for name, one in arrays.items() if one.size > BLOCK), None)
+        large = next((name for name, array in arrays.items() if array.size > BLOCK), None)
         if large:
             count = count_text(arrays[large].size, "element")
             raise SpecError(f"{self.path.name}: {large} has {count}, more than {BLOCK:,}: make its sizes smaller")
-        odd = next((name for name, one in arrays.items() if one.dtype.kind not in "biuf"), None)
+        odd = next((name for name, array in arrays.items() if array.dtype.kind not in "biuf"), None)
         if odd:
             raise SpecError(
                 f"{self.path.name}: {odd} has numbers of type {arrays[odd].dtype}, which no kernel here takes"
             )
         split = answer.inputs + answer.parameters
-        given, results = answer.names[:split], answer.names[split:]
+        inputs, results = answer.names[:split], answer.names[split:]
         return KernelSpec(
             name=self.path.stem,
             entry="none",
             source=self.path,
             launch=lambda: Launch(1, 1),
             arguments=(
-                *(In(name, _shape(arrays[name]), str(arrays[name].dtype), self._fill(name)) for name in given),
+                *(In(name, _shape(arrays[name]), str(arrays[name].dtype), self._fill(name)) for name in inputs),
                 *(Out(name, _shape(arrays[name]), str(arrays[name].dtype)) for name in results),
                 *(Size(name) for name in answer.sizes),
             ),
-            reference=_Reference(partial(self._forward, [arrays[name] for name in given]), given),
+            reference=_Reference(partial(self._forward, [arrays[name] for name in inputs]), inputs),
             tolerance=_TOLERANCE,
             workloads={"S0": Workload(**answer.sizes)},
         )
@@ -104,10 +105,10 @@ class KernelBenchProblem:
     def _fill(self, name: str) -> Fill:
         def drawn(rng: np.random.Generator, count: int, axes: Mapping[str, Any]) -> np.ndarray:
             frame = self._drawn(int(rng.integers(1 << 31)))
-            found = dict(zip(frame.message.names, frame.arrays, strict=True)).get(name)
-            if found is None or found.size != count:
+            array = dict(zip(frame.message.names, frame.arrays, strict=True)).get(name)
+            if array is None or array.size != count:
                 raise SpecError(f"{self.path.name}: {name} is another one from one seed to the next")
-            return found.reshape(-1)
+            return array.reshape(-1)
 
         return Fill(drawn, f"{name} of {self.path.name}")
 
@@ -117,9 +118,12 @@ class KernelBenchProblem:
             raise SpecError(f"{self.path.name}: two of its inputs and parameters have one name")
         return frame
 
-    def _forward(self, like: Sequence[np.ndarray], given: Sequence[Any]) -> tuple[np.ndarray, ...]:
-        """Return the outputs of the model in float64; inputs have the types of `like` again, which are exact there."""
-        arrays = [np.ascontiguousarray(one, was.dtype).reshape(was.shape) for one, was in zip(given, like, strict=True)]
+    def _forward(self, drawn: Sequence[np.ndarray], inputs: Sequence[Any]) -> tuple[np.ndarray, ...]:
+        """Return the outputs of the model in float64; inputs are converted back to the types of `drawn`, exactly."""
+        arrays = [
+            np.ascontiguousarray(array, like.dtype).reshape(like.shape)
+            for array, like in zip(inputs, drawn, strict=True)
+        ]
         return tuple(self._ask(ForwardQuestion(str(self.path), self.sizes), arrays, ForwardAnswer).arrays)
 
     def _ask(
@@ -141,37 +145,37 @@ class KernelBenchProblem:
 
 
 class _Reference:
-    """The model as a spec's reference, whose signature names the inputs."""
+    """Model as a spec's reference, with a signature that names the inputs."""
 
     def __init__(self, compute: Any, names: Sequence[str]) -> None:
         self.__signature__ = Signature([Parameter(name, Parameter.KEYWORD_ONLY) for name in names])
         self._compute, self._names = compute, tuple(names)
 
-    def __call__(self, **given: Any) -> Any:
-        found = self._compute([given[name] for name in self._names])
-        return found[0] if len(found) == 1 else found
+    def __call__(self, **inputs: Any) -> Any:
+        outputs = self._compute([inputs[name] for name in self._names])
+        return outputs[0] if len(outputs) == 1 else outputs
 
 
 def _shape(array: np.ndarray) -> str:
     return " ".join(map(str, array.shape)) or "1"
 
 
-# `scripts/judge_kernelbench`: the verdict on a submission to a problem of KernelBench.
+# The command `scripts/judge_kernelbench`
 
 
 def judge_problem(submission: Path, problem: Path, sizes: Mapping[str, int] | None = None) -> JudgeVerdict:
-    """Return the verdict on a submission to a problem, on the emulator; both are worked on in jails.
+    """Return the verdict on a submission to a problem, on the emulator, with both in jails.
 
-    `sizes` replace whole numbers at the problem's top level, which most need: their own are for a GPU.
+    `sizes` replace whole numbers at the problem's top level. Most problems need them: their own sizes are for a GPU.
     """
     with KernelBenchProblem(problem, sizes) as opened:
         task = JudgeTask(opened.spec(), of_project(None))
-        taken = read_or_refuse(submission, task)
-        return taken if isinstance(taken, JudgeVerdict) else SubmissionTrial(taken, task).verdict()
+        card = read_or_refuse(submission, task)
+        return card if isinstance(card, JudgeVerdict) else SubmissionTrial(card, task).verdict()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the verdict as JSON, the score and its reasons first; end as `prism-bench judge` does."""
+    """Print the verdict as JSON, the score and its reasons first; return the exit code of `prism-bench judge`."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("submission", type=Path, help="a card, or the folder with one")
     parser.add_argument("problem", type=Path, help="a file with Model, get_inputs and get_init_inputs")

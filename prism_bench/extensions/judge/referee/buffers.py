@@ -1,4 +1,4 @@
-"""A runner's memory: every buffer between canaries, moved and poisoned between launches."""
+"""Device of a runner, and its memory: every buffer between canaries, moved and poisoned between launches."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,37 +11,35 @@ from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan, 
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.launch import TensorMap
 
-# What a runner needs of a device, and nothing more: memory by address, machine code, launches, a clock.
-
 
 class RefereeDevice(ABC):
-    """A device of one runner process. Addresses are whole numbers; all work is done in order.
+    """Device of a runner process: memory by address, machine code, launches, a clock; all work is done in order.
 
-    An error of the launched code raises VerificationFailed; after it the process is of no more use.
+    An error of the launched code raises VerificationFailed and makes the process unusable.
     """
 
     @abstractmethod
     def facts(self) -> FactsAnswer:
-        """Return the device; runs an empty kernel and one of known outcome."""
+        """Return the device; run an empty kernel and a kernel of known outcome."""
 
     @abstractmethod
     def load(self, cubins: Sequence[bytes], symbols: Sequence[tuple[int, str]]) -> dict[str, int]:
-        """Load each cubin as an own module, also where it was loaded before; return its variables' bytes by name.
+        """Load each cubin as a new module, even if it was loaded before; return its variables' bytes by name.
 
-        `symbols` are those that are launched, with the number of their cubin. What was loaded before is unloaded.
+        `symbols` are the launched symbols, with the number of their cubin. Modules loaded before are unloaded.
         """
 
     @abstractmethod
     def restore_variables(self) -> None:
-        """Make all variables of the modules what they were when it was loaded."""
+        """Restore all variables of the modules to their values when loaded."""
 
     @abstractmethod
     def allocate(self, size: int) -> int:
-        """Return the address of so many bytes, a multiple of 256; MemoryError where there are none."""
+        """Return the address of `size` new bytes, a multiple of 256; raise a MemoryError if memory is short."""
 
     @abstractmethod
     def free_all(self) -> None:
-        """Give all memory back."""
+        """Free all memory."""
 
     @abstractmethod
     def fill(self, address: int, size: int, value: int) -> None:
@@ -70,54 +68,53 @@ class RefereeDevice(ABC):
     def share(self, name: str, address: int, size: int) -> bytes | None:
         """Return the handle of a copy of these bytes that another process on the device can open, until `free_all`.
 
-        What is copied under the same `name` has the place of what was copied before. None where the device shares no
-        memory.
+        Another copy with the same `name` replaces it. None if the device shares no memory.
         """
         return None
 
     @abstractmethod
     def tensor_map(self, wanted: TensorMap, address: int, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the tensor map of an array of the device's memory, as an array of one.
+        """Return the tensor map of an array of the device's memory, as an array with one element.
 
-        A SpecError where no map can describe it.
+        A SpecError if no map can describe it.
         """
 
     @abstractmethod
     def call(self, step: StepPlan, values: Sequence[int | np.generic | np.ndarray]) -> Callable[[], None]:
-        """Return what enqueues a launch with these parameters: addresses, numbers and structures."""
+        """Return a function that enqueues a launch with these parameters: addresses, numbers and structures."""
 
     @abstractmethod
     def timed(self, call: Callable[[], None], *, cold: bool) -> float | None:
-        """Return the seconds of what a call enqueues, on the device's clock; no line is kept in a cache on request.
+        """Return the seconds of the work that a call enqueues, on the device's clock, without persisting cache lines.
 
-        None where the device began before all was enqueued: the call has been made, and has no time. Cold: caches are
+        None if the device began before all was enqueued: the call was made, but has no time. If `cold`, caches are
         cleared before it.
         """
 
     @abstractmethod
     def leftover(self) -> float:
-        """Return the seconds that the device still worked after all that was enqueued had ended."""
+        """Return the seconds that the device still worked after the end of all enqueued work."""
 
     @abstractmethod
     def synchronize(self) -> None:
         """Wait until all work has ended."""
 
 
-# A runner's memory: every buffer between canaries, moved and poisoned before each launch.
+# The memory
 
 _CANARY_BYTES = 4096  # on either side of a buffer, at least
 _CANARY = 0xC5
-_SHIFT_BYTES = 256  # of which a buffer is moved by a random number
+_SHIFT_BYTES = 256  # times a random number: the shift of a buffer
 _MOST_SHIFTS = 64
 
 
 @dataclass(frozen=True)
 class _BufferPlace:
-    """A buffer's place: `first` is the address of the memory around it, `room` the bytes of that."""
+    """Place of a buffer within its memory, which has `memory_size` bytes from `memory` on."""
 
     plan: BufferPlan
-    first: int
-    room: int
+    memory: int
+    memory_size: int
     address: int
     size: int
 
@@ -125,21 +122,21 @@ class _BufferPlace:
     def margins(self) -> tuple[tuple[int, int], tuple[int, int]]:
         """Address and bytes of the canaries before and after the buffer."""
         end = self.address + self.size
-        return (self.first, self.address - self.first), (end, self.first + self.room - end)
+        return (self.memory, self.address - self.memory), (end, self.memory + self.memory_size - end)
 
     def moved(self, shift: int) -> "_BufferPlace":
-        """Return the place so many times 256 bytes behind the first one."""
-        return replace(self, address=self.first + _CANARY_BYTES + shift * _SHIFT_BYTES)
+        """Return the place that is `shift` times 256 bytes behind the lowest place."""
+        return replace(self, address=self.memory + _CANARY_BYTES + shift * _SHIFT_BYTES)
 
 
 class Arena:
-    """The buffers of one case on a device, each in memory in which it can be moved."""
+    """Buffers of a case on a device, each in memory in which it can be moved."""
 
     def __init__(self, device: RefereeDevice, plan: CasePlan) -> None:
         self._device = device
         device.free_all()
-        self._places = {one.name: self._placed(one) for one in plan.buffers}
-        self._given: dict[str, int] = {}
+        self._places = {buffer.name: self._placed(buffer) for buffer in plan.buffers}
+        self._input_digests: dict[str, int] = {}
 
     def address(self, name: str) -> int:
         """Return the address of a buffer."""
@@ -150,42 +147,44 @@ class Arena:
         return self._places[name].size
 
     def values(self, parameters: Sequence[PlannedParameter]) -> list[int | np.generic | np.ndarray]:
-        """Return the values of a launch's parameters, a structure or a tensor map as an array of one.
+        """Return the values of a launch's parameters, a structure or a tensor map as an array with one element.
 
         A SpecError for a buffer that no tensor map can describe.
         """
-        return [self._value(one) for one in parameters]
+        return [self._value(parameter) for parameter in parameters]
 
-    def _value(self, one: PlannedParameter) -> int | np.generic | np.ndarray:
-        if one.members:
-            return np.array([tuple(map(self._value, one.members))], one.type)
-        if one.map:
-            place = self._places[one.buffer]
-            return self._device.tensor_map(one.map, place.address, place.plan.dtype, place.plan.shape)
-        return self.address(one.buffer) if one.buffer else np.frombuffer(bytes.fromhex(one.value), one.dtype)[0]
+    def _value(self, parameter: PlannedParameter) -> int | np.generic | np.ndarray:
+        if parameter.members:
+            return np.array([tuple(map(self._value, parameter.members))], parameter.type)
+        if parameter.map:
+            place = self._places[parameter.buffer]
+            return self._device.tensor_map(parameter.map, place.address, place.plan.dtype, place.plan.shape)
+        if parameter.buffer:
+            return self.address(parameter.buffer)
+        return np.frombuffer(bytes.fromhex(parameter.value), parameter.dtype)[0]
 
     def move(self, key: int) -> None:
-        """Move every buffer by 256 bytes times a number that the key draws for it; what was in it is lost."""
+        """Move every buffer by 256 bytes times a number that the key draws for it; its content is lost."""
         draw = Random(key)
         self._places = {name: place.moved(draw.randrange(_MOST_SHIFTS)) for name, place in self._places.items()}
 
     def prepare(self, inputs: Mapping[str, InputArray], key: int) -> None:
-        """Write new inputs, poison the outputs by the key, and make scratch and canaries as they were at first."""
-        self._given = {}
+        """Write new inputs, poison the outputs by the key, and reset scratch and canaries."""
+        self._input_digests = {}
         for number, (name, place) in enumerate(self._places.items()):
             for address, size in place.margins:
                 self._device.fill(address, size, _CANARY)
             if name in inputs:
                 self._device.lay_out(place.address, inputs[name])
                 if place.plan.role == "input":
-                    self._given[name] = self._device.digest(place.address, place.size)
+                    self._input_digests[name] = self._device.digest(place.address, place.size)
             elif place.plan.role == "scratch":
                 self._device.fill(place.address, place.size, place.plan.first_byte)
             else:
                 self._device.randomize(place.address, place.size, key + number)
 
     def digests(self) -> dict[str, int]:
-        """Return the digests of what launches write, by name."""
+        """Return the digests of the written buffers, by name."""
         return {
             name: self._device.digest(place.address, place.size)
             for name, place in self._places.items()
@@ -193,7 +192,7 @@ class Arena:
         }
 
     def outputs(self) -> dict[str, np.ndarray]:
-        """Return what launches write, by name, on the host."""
+        """Return the written buffers on the host, by name."""
         return {
             name: self._device.read(place.address, place.plan.dtype, place.plan.shape)
             for name, place in self._places.items()
@@ -201,36 +200,39 @@ class Arena:
         }
 
     def shared(self) -> dict[str, str]:
-        """Return handles of copies of what launches write, by name, in hexadecimal; none where one cannot be shared."""
+        """Return handles of copies of the written buffers, by name, in hexadecimal; empty if any cannot be shared."""
         places = {name: place for name, place in self._places.items() if place.plan.is_written and place.size}
-        found = {name: self._device.share(name, place.address, place.size) for name, place in places.items()}
-        handles = {name: handle.hex() for name, handle in found.items() if handle is not None}
+        shared = {name: self._device.share(name, place.address, place.size) for name, place in places.items()}
+        handles = {name: handle.hex() for name, handle in shared.items() if handle is not None}
         return handles if len(handles) == len(places) else {}
 
     def broken(self) -> Iterator[str]:
-        """Yield in words what a launch may not have changed: canaries and inputs."""
+        """Yield a text for each canary or input that a launch has changed."""
         for name, place in self._places.items():
             for side, (address, size) in zip(("before", "after"), place.margins, strict=True):
                 if not self._device.is_filled(address, size, _CANARY):
                     yield f"it wrote {side} the buffer of {name}"
-            if name in self._given and self._device.digest(place.address, place.size) != self._given[name]:
+            if (
+                name in self._input_digests
+                and self._device.digest(place.address, place.size) != self._input_digests[name]
+            ):
                 yield f"it changed the input {name}"
 
     def _placed(self, plan: BufferPlan) -> _BufferPlace:
         size = plan.nbytes
-        room = size + 2 * _CANARY_BYTES + _MOST_SHIFTS * _SHIFT_BYTES
-        first = self._device.allocate(room)
-        return _BufferPlace(plan, first, room, first + _CANARY_BYTES, size)
+        memory_size = size + 2 * _CANARY_BYTES + _MOST_SHIFTS * _SHIFT_BYTES
+        memory = self._device.allocate(memory_size)
+        return _BufferPlace(plan, memory, memory_size, memory + _CANARY_BYTES, size)
 
 
 class BareArena(Arena):
-    """Buffers for a sanitizer, which sees itself what is beyond one, and what of it nothing has written.
+    """Buffers for a sanitizer, which itself finds accesses out of bounds and reads of unwritten memory.
 
-    Each is an allocation as large as the buffer. Outputs hold what the device left there.
+    Each buffer is an allocation of its exact size. Outputs hold what the device left there.
     """
 
     def prepare(self, inputs: Mapping[str, InputArray], key: int) -> None:
-        """Write the inputs, and make scratch what it is at first."""
+        """Write the inputs and reset scratch."""
         for name, place in self._places.items():
             if name in inputs:
                 self._device.lay_out(place.address, inputs[name])
@@ -238,8 +240,8 @@ class BareArena(Arena):
                 self._device.fill(place.address, place.size, place.plan.first_byte)
 
     def move(self, key: int) -> None:
-        """Leave every buffer where it is: there is nothing around it."""
+        """Do nothing: a buffer has no memory around it."""
 
     def _placed(self, plan: BufferPlan) -> _BufferPlace:
-        first = self._device.allocate(max(1, plan.nbytes))
-        return _BufferPlace(plan, first, plan.nbytes, first, plan.nbytes)
+        address = self._device.allocate(max(1, plan.nbytes))
+        return _BufferPlace(plan, address, plan.nbytes, address, plan.nbytes)

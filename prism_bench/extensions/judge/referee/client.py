@@ -1,4 +1,4 @@
-"""The referee's side of a runner: what it is sent, questions with a limit of time, and checked answers."""
+"""Referee's side of a runner: plans of cases, questions with a limit of time, and checked answers."""
 
 import subprocess
 from collections import deque
@@ -46,40 +46,38 @@ from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import CUDA, Launch, TensorMap, Zero
 from prism_bench.spec.launch import Instance, LaunchCard
 
-# The referee's side of a runner: questions with a limit of time, on a clock of this process.
-
 RUNNER = f"{__package__}.runner"
 _CUDA_DEVICE = f"{__package__}.cuda_device:open_device"
-_EAGER = {"CUDA_MODULE_LOADING": "EAGER"}  # nothing is loaded within a launch that is timed
+_EAGER = {"CUDA_MODULE_LOADING": "EAGER"}  # so that no timed launch loads code
 _LARGEST = 1 << 36  # bytes of all outputs of a case
 _Expected = TypeVar("_Expected", bound=Answer)
 
 
 class Runner(Protocol):
-    """Whatever answers a question within some seconds; VerificationFailed where the launched code ends it."""
+    """Runner that answers a question within a limit; VerificationFailed if the launched code ends it."""
 
     def ask(self, question: Question, arrays: Sequence[np.ndarray], limit: float) -> Frame[Answer]:
-        """Return the answer with its arrays; the error that it answers with is raised."""
+        """Return the answer with its arrays; raise an error that is the answer."""
         ...
 
     def end(self) -> None:
-        """End it with all that it started."""
+        """End the runner with all its processes."""
         ...
 
 
 class RunnerProcess:
-    """A runner in an own process, which is killed where it does not answer in time."""
+    """Runner in its own process, which is killed if it does not answer in time."""
 
     def __init__(self, device: str = _CUDA_DEVICE, variables: Mapping[str, str] | None = None) -> None:
         self._worker = self._started(device, variables or {})
 
     def _lost(self) -> None:
-        """End a process that no longer answers as it should."""
+        """End a process that no longer answers."""
         self._worker.kill()
 
     def _started(self, device: str, variables: Mapping[str, str]) -> FrameWorker:
         where = WorkerEnvironment(RUNNER, variables={**_EAGER, **variables})
-        return FrameWorker(where, [device], stdout=subprocess.STDOUT)  # a verdict's reader gets nothing of a kernel's
+        return FrameWorker(where, [device], stdout=subprocess.STDOUT)  # a kernel's output never mixes with the verdict
 
     def ask(self, question: Question, arrays: Sequence[np.ndarray], limit: float) -> Frame[Answer]:
         try:
@@ -102,7 +100,7 @@ class RunnerProcess:
 
 
 class ReadyRunners:
-    """Runners that are started before they are needed, `count` of them, as a context: those left over end with it."""
+    """Supply of `count` runners that are started ahead, as a context; unused runners end with it."""
 
     def __init__(self, start: Callable[[], Runner], count: int) -> None:
         self._start = start
@@ -120,7 +118,7 @@ class ReadyRunners:
 
 
 class RunnerClient:
-    """Questions to a runner in order. `limit` is what one launch may take, in seconds."""
+    """Questions to a runner in order. `limit` is the most seconds of a launch."""
 
     def __init__(self, runner: Runner, limit: float) -> None:
         self._runner, self._limit = runner, limit
@@ -136,7 +134,7 @@ class RunnerClient:
         self._runner.end()
 
     def facts(self) -> FactsAnswer:
-        """Return the device; the first question, before which a process starts."""
+        """Return the device; as the first question it also waits for the start of the process."""
         return self._ask(FactsQuestion(), (), FactsAnswer, START_SECONDS).message
 
     def load(self, plan: CasePlan, cubins: Sequence[bytes]) -> LoadAnswer:
@@ -144,25 +142,25 @@ class RunnerClient:
         return self._load(RunnerLoadQuestion(plan), cubins)
 
     def load_watched(self, plan: CasePlan, cubins: Sequence[bytes], limit: float | None = None) -> LoadAnswer:
-        """Load machine code and make buffers for launches under a sanitizer, within other seconds where given."""
+        """Load machine code and make buffers for launches under a sanitizer, within `limit` seconds if it is given."""
         return self._load(RunnerLoadQuestion(plan, watched=True), cubins, limit)
 
     def _load(self, question: RunnerLoadQuestion, cubins: Sequence[bytes], limit: float | None = None) -> LoadAnswer:
-        return self._ask(question, [np.frombuffer(one, np.uint8) for one in cubins], LoadAnswer, limit).message
+        return self._ask(question, [np.frombuffer(cubin, np.uint8) for cubin in cubins], LoadAnswer, limit).message
 
     def give(self, inputs: Mapping[str, InputArray]) -> None:
-        """Send the inputs of the next launch, which takes a host's time and no device."""
-        question = InputsQuestion(tuple(_planned(name, one) for name, one in inputs.items()))
-        self._ask(question, [one.block for one in inputs.values()], InputsAnswer)
+        """Send the inputs of the next launch, which needs no device."""
+        question = InputsQuestion(tuple(_input_plan(name, array) for name, array in inputs.items()))
+        self._ask(question, [array.block for array in inputs.values()], InputsAnswer)
 
     def launch(self, key: int) -> tuple[RunnerLaunchAnswer, float]:
-        """Launch on the inputs given; return the answer, and the seconds that it took on this process's clock."""
+        """Launch on the inputs that were sent; return the answer and its seconds on this process's clock."""
         before = perf_counter()
         answer = self._ask(RunnerLaunchQuestion(key), (), RunnerLaunchAnswer).message
         return answer, perf_counter() - before
 
     def repeated(self, times: int) -> float:
-        """Return the seconds on this process's clock in which so many launches ended."""
+        """Launch `times` times; return the seconds on this process's clock until all have ended."""
         before = perf_counter()
         self._ask(RepeatQuestion(times), (), RepeatAnswer)
         return perf_counter() - before
@@ -173,7 +171,7 @@ class RunnerClient:
         return dict(zip(frame.message.names, frame.arrays, strict=True))
 
     def shared(self) -> dict[str, bytes]:
-        """Return the handles of copies of the outputs of the last launch, by name; none where they are not shared."""
+        """Return the handles of copies of the outputs of the last launch, by name; empty if they are not shared."""
         handles = self._ask(ShareQuestion(), (), ShareAnswer).message.handles
         return {name: bytes.fromhex(handle) for name, handle in handles.items()}
 
@@ -186,18 +184,18 @@ class RunnerClient:
         return Frame(frame.message, frame.arrays)
 
 
-def _planned(name: str, one: InputArray) -> InputPlan:
-    if one.key is None or one.runs is None:
-        return InputPlan(name, one.rotations)
-    return InputPlan(name, (), one.key, one.runs.length, one.runs.step)
+def _input_plan(name: str, array: InputArray) -> InputPlan:
+    if array.key is None or array.runs is None:
+        return InputPlan(name, array.rotations)
+    return InputPlan(name, (), array.key, array.runs.length, array.runs.step)
 
 
-# Machine code of a contestant: a cubin with its entries, or one for each instance that another compiler made.
+# Machine code of a contestant, and the plan of a case for a runner
 
 
 @dataclass(frozen=True)
 class CardedCode:
-    """The cubin of one instance, and the card by which it is launched."""
+    """Cubin of an instance, and its launch card."""
 
     cubin: bytes
     card: LaunchCard
@@ -205,9 +203,9 @@ class CardedCode:
 
 @dataclass(frozen=True)
 class ContestantCode:
-    """Machine code for the device: of CUDA C++ its bytes and the symbol of each entry, else a cubin per instance.
+    """Machine code for the device: for CUDA C++ a cubin and the symbol of each entry, else a cubin per instance.
 
-    It `has_memory_barriers` where instructions arrive at barriers in shared memory, or poll them.
+    It `has_memory_barriers` if instructions arrive at barriers in shared memory, or poll them.
     """
 
     cubin: bytes = b""
@@ -216,40 +214,41 @@ class ContestantCode:
     has_memory_barriers: bool = False
 
 
-# From a case to what a runner has to know of it.
-
 _Triple = tuple[int, int, int]
 
 
 def case_plan(case: Case, device: Device, code: ContestantCode) -> tuple[CasePlan, tuple[bytes, ...]]:
     """Return the plan of a case, and the cubins that its steps name by number.
 
-    BackendUnavailable where it needs more than a runner has: other instructions, a compiler's own card.
+    BackendUnavailable if it needs more than a runner has: other instructions, a compiler's own card.
     """
     refusal = case.plan.refusal(device)
     if case.spec.language != CUDA and not code.instances:
         refusal = f"a kernel in {case.spec.language} has parameters that only its own compiler knows"
-    steps = [one for one in case.plan.steps(device) if isinstance(one, Zero) or not one.is_empty]
+    steps = [step for step in case.plan.steps(device) if isinstance(step, Zero) or not step.is_empty]
     if refusal:
         raise BackendUnavailable(f"{case.name}: {refusal}")
     buffers = [
-        BufferPlan(one.name, one.dtype, case.sizes.shape(one.name), _role(one), one.first_byte)
-        for one in case.spec.arrays
+        BufferPlan(array.name, array.dtype, case.sizes.shape(array.name), _role(array), array.first_byte)
+        for array in case.spec.arrays
     ]
     planner = _CardedPlanner(case, code, buffers) if case.spec.language != CUDA else None
     planned = tuple(
-        planner.step(one) if planner and isinstance(one, Launch) else _step(case, one, code.symbols) for one in steps
+        planner.step(step) if planner and isinstance(step, Launch) else _step(case, step, code.symbols)
+        for step in steps
     )
     return CasePlan(case.name, tuple(buffers), planned), tuple(planner.cubins) if planner else (code.cubin,)
 
 
 def check_parameters(plan: CasePlan, cubins: tuple[bytes, ...]) -> None:
-    """Raise a SpecError, with both, where a launch passes other sizes than the machine code takes."""
+    """Raise a SpecError if a launch passes parameters of other sizes than the machine code takes."""
     for step in plan.steps:
         entries = elf_entries(cubins[step.module])
-        passed = [one.size for one in step.parameters]
-        if step.symbol in entries and passed != [size for _, size in entries[step.symbol].parameters]:
-            taken = [size for _, size in entries[step.symbol].parameters]
+        if step.symbol not in entries:
+            continue
+        passed = [parameter.size for parameter in step.parameters]
+        taken = [size for _, size in entries[step.symbol].parameters]
+        if passed != taken:
             raise SpecError(
                 f"{step.symbol}: the card passes parameters of {_listed(passed)} bytes; the machine code takes "
                 f"{_listed(taken)}"
@@ -287,7 +286,7 @@ def _step(case: Case, step: Launch | Zero, symbols: Mapping[str, str]) -> StepPl
 def _parameter(case: Case, name: str, maps: Sequence[TensorMap]) -> PlannedParameter:
     argument = case.spec.argument(name)
     if isinstance(argument, Array):
-        return PlannedParameter(buffer=name, map=next((one for one in maps if one.name == name), None))
+        return PlannedParameter(buffer=name, map=next((tensor for tensor in maps if tensor.name == name), None))
     return _number(argument.value(case.axes))
 
 
@@ -303,7 +302,7 @@ def _three(extent: int | tuple[int, ...]) -> _Triple:
 
 @dataclass(frozen=True)
 class _NamedBuffer:
-    """A buffer by its name, with the facts that a launch card may take of an array."""
+    """Buffer by its name, with the facts of an array that a launch card may need."""
 
     name: str
     shape: tuple[int, ...] = ()
@@ -324,7 +323,7 @@ class _NamedBuffer:
 
 @dataclass
 class _CardedPlanner:
-    """Plans launches by the cards of another compiler; its hidden memory is one more of the `buffers`."""
+    """Planner of launches by the cards of another compiler; hidden memory is added to the `buffers`."""
 
     case: Case
     code: ContestantCode
@@ -332,7 +331,7 @@ class _CardedPlanner:
     cubins: list[bytes] = field(default_factory=list[bytes])
 
     def step(self, step: Launch) -> StepPlan:
-        """Return the plan of a launch; a SpecError for a card that names what there is not."""
+        """Return the plan of a launch; raise a SpecError for a card with unknown names."""
         instance = self.case.plan.instance(step)
         made = self.code.instances.get(instance)
         if made is None:
@@ -363,8 +362,8 @@ class _CardedPlanner:
     def _parameters(self, card: LaunchCard, grid: _Triple, block: _Triple) -> Iterator[PlannedParameter]:
         hidden, facts = self._hidden(scratch_bytes(card, grid)), launch_facts(grid, block)
         for members in card.structures:
-            single = replace(card, parameters=tuple(replace(one, joined=False) for one in members))
-            values = [_planning_planned(one) for one in card_values(single, self._value, hidden, facts)]
+            single = replace(card, parameters=tuple(replace(member, joined=False) for member in members))
+            values = [_card_parameter(value) for value in card_values(single, self._value, hidden, facts)]
             hidden = None if members[0].kind == "hidden" else hidden
             yield values[0] if len(values) == 1 else PlannedParameter(members=tuple(values))
 
@@ -382,7 +381,7 @@ class _CardedPlanner:
         return argument.value(self.case.axes)
 
 
-def _planning_planned(value: object) -> PlannedParameter:
+def _card_parameter(value: object) -> PlannedParameter:
     if isinstance(value, _NamedBuffer):
         return PlannedParameter(buffer=value.name)
     assert isinstance(value, np.generic), "a card's value is a buffer or a number"

@@ -1,4 +1,4 @@
-"""The runner's device on a GPU: driver calls, the harness that times, and outputs shared with another process."""
+"""Runner's device on a GPU: driver calls, the harness that times, and outputs shared with another process."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -28,14 +28,14 @@ from prism_bench.extensions.judge.referee.messages import BufferPlan, CasePlan, 
 from prism_bench.spec.inputs import AnyArray, ArrayModule, InputArray
 from prism_bench.spec.launch import TensorMap
 
-# Bytes of the device's memory by address, wherever they are: fill, compare, digest, copy.
+# The device's memory by address: fill, compare, digest, copy
 
 _THREADS = 256
 _ALL = 2**64 - 1
 
 
 class DeviceBytes:
-    """Operations on memory that something else owns, on the current stream."""
+    """Operations on memory of another owner, on the current stream."""
 
     def __init__(self, cupy: ModuleType, device: CudaDevice) -> None:
         self._cupy, self._blocks = cupy, 4 * device.sm_count
@@ -56,7 +56,7 @@ class DeviceBytes:
             self._kernels["overwrite_at_random"]((self._blocks,), (_THREADS,), arguments)
 
     def digest(self, address: int, size: int) -> int:
-        """Return the digest of bytes, as `guard.cu` adds it up."""
+        """Return the digest of bytes, as `guard.cu` computes it."""
         sums = self._cupy.zeros(1, np.uint64)
         if size:
             arguments = np.uint64(address), np.int64(size), sums, np.int32(0)
@@ -64,15 +64,14 @@ class DeviceBytes:
         return int(sums.get()[0])
 
     def put(self, address: int, content: InputArray) -> None:
-        """Write an input, whose block is repeated, or put together of chosen runs, on the device."""
+        """Write an input, which repeats its block or consists of chosen runs of it, on the device."""
         if content.key is not None and content.runs:
             size, block, runs = content.dtype.itemsize, self._cupy.asarray(content.block), content.runs
             which = np.int64(content.nbytes // size), np.int32(size), block, np.uint64(content.key & _ALL)
             how = np.int64(runs.length), np.int64(runs.step), np.uint64(runs.count)
             self._kernels["choose"]((self._blocks,), (_THREADS,), (np.uint64(address), *which, *how))
             return
-        laid_out = content.on(self._cupy)
-        self._view(address, content.nbytes)[...] = laid_out.reshape(-1).view(np.uint8)
+        self._view(address, content.nbytes)[...] = content.on(self._cupy).reshape(-1).view(np.uint8)
 
     def array(self, address: int, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
         """Return an array of the device over the memory itself."""
@@ -92,9 +91,9 @@ class DeviceBytes:
         return cuda.MemoryPointer(cuda.UnownedMemory(address, size, self), 0)
 
 
-# The runner's device on a GPU: CuPy's driver calls, and the harness that times every other launch of this program.
+# The device: CuPy's driver calls, and the harness that also times all other launches of Prism Bench
 
-with suppress(ImportError):  # a process that is started ahead has it then; no device is opened by it
+with suppress(ImportError):  # for processes that are started ahead; the import opens no device
     import_module("cupy")
 
 _CANARY_BYTES, _CANARY_KEY = 1 << 20, 7
@@ -105,7 +104,7 @@ _NO_CLUSTER = (1, 1, 1)
 
 
 def open_device() -> "CudaRefereeDevice":
-    """Open the current GPU; BackendUnavailable without one."""
+    """Open the current GPU; raise BackendUnavailable without a GPU."""
     return CudaRefereeDevice(open_cuda())
 
 
@@ -117,7 +116,7 @@ def open_watched_device() -> "CudaRefereeDevice":
 
 
 class CudaRefereeDevice(RefereeDevice):
-    """The current GPU, in the context of this process."""
+    """Current GPU, in the context of this process."""
 
     def __init__(self, backend: CudaBackend) -> None:
         self._backend, self._cupy, self._harness = backend, backend.xp, backend.harness
@@ -166,7 +165,9 @@ class CudaRefereeDevice(RefereeDevice):
             module = self._cupy.cuda.function.Module()  # RawModule would give a module that is loaded already
             module.load(cubin)
             self._modules.append(module)
-        self._functions = {one: self._modules[one[0]].get_function(one[1]) for one in self._symbols}
+        self._functions = {
+            (number, symbol): self._modules[number].get_function(symbol) for number, symbol in self._symbols
+        }
         self.synchronize()
 
     def allocate_singly(self) -> None:
@@ -224,13 +225,13 @@ class CudaRefereeDevice(RefereeDevice):
         return tensor_map(wanted, self._bytes.array(address, np.dtype(dtype), shape))
 
     def call(self, step: StepPlan, values: Sequence[int | np.generic | np.ndarray]) -> Callable[[], None]:
-        arguments = tuple(np.uint64(one) if isinstance(one, int) else one for one in values)
+        arguments = tuple(np.uint64(value) if isinstance(value, int) else value for value in values)
         extents, stream = LaunchExtents(step.grid, step.block, step.shared), lambda: self._harness.stream.ptr
         overlaps = step.overlaps and self._backend.device.compute_capability >= FIRST_CAPABILITY
 
         def launch() -> None:
             function = self._functions[step.module, step.symbol]  # of the present module
-            if step.shared:  # 48 KiB are for it and what the kernel declares, together, where this is not set
+            if step.shared:  # without it, static and dynamic shared memory together are limited to 48 KiB
                 self._cupy.cuda.driver.funcSetAttribute(function.ptr, _DYNAMIC_SHARED, step.shared)
             if overlaps:
                 overlapping_call(function.ptr, extents, arguments, stream)()
@@ -262,32 +263,32 @@ class CudaRefereeDevice(RefereeDevice):
         self._cupy.cuda.runtime.deviceSynchronize()
 
 
-# Outputs in another process's memory on the same device, copied without the host.
+# Outputs of another process on the same device, copied without the host
 
 
 def copied_outputs(xp: ArrayModule, plan: CasePlan, handles: Mapping[str, bytes]) -> dict[str, AnyArray]:
-    """Return arrays of CuPy, `xp`, with what is in the memory that the handles open, by name.
+    """Return arrays of CuPy, `xp`, with the content of the memory that the handles open, by name.
 
-    Nothing where there is no handle, or where the driver opens or copies one of them not.
+    Empty if a handle is missing, or if the driver cannot open or copy the memory.
     """
-    outputs = [one for one in plan.buffers if one.is_written]
-    if any(one.nbytes and one.name not in handles for one in outputs):
+    outputs = [buffer for buffer in plan.buffers if buffer.is_written]
+    if any(buffer.nbytes and buffer.name not in handles for buffer in outputs):
         return {}
     try:
-        return {one.name: _copied(xp, one, handles.get(one.name)) for one in outputs}
+        return {buffer.name: _copied(xp, buffer, handles.get(buffer.name)) for buffer in outputs}
     except xp.cuda.runtime.CUDARuntimeError:
         return {}
 
 
 def _copied(xp: ArrayModule, buffer: BufferPlan, handle: bytes | None) -> AnyArray:
-    found, runtime = xp.empty(buffer.shape, np.dtype(buffer.dtype)), xp.cuda.runtime
+    copy, runtime = xp.empty(buffer.shape, np.dtype(buffer.dtype)), xp.cuda.runtime
     if handle is None:
-        return found
+        return copy
     opened = runtime.ipcOpenMemHandle(handle)
     try:
-        runtime.deviceSynchronize()  # whatever had the new array's memory before
-        runtime.memcpy(found.data.ptr, opened, found.nbytes, runtime.memcpyDeviceToDevice)
+        runtime.deviceSynchronize()  # the new array's memory may still be in use
+        runtime.memcpy(copy.data.ptr, opened, copy.nbytes, runtime.memcpyDeviceToDevice)
         runtime.deviceSynchronize()
     finally:
         runtime.ipcCloseMemHandle(opened)
-    return found
+    return copy

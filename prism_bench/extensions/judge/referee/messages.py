@@ -14,7 +14,7 @@ Role = Literal["input", "inout", "output", "scratch"]
 
 
 class BufferPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A buffer of the case; before a launch an output is poisoned and scratch has `first_byte` everywhere."""
+    """Buffer of the case; before a launch an output is poisoned and scratch has `first_byte` everywhere."""
 
     name: str
     dtype: str
@@ -24,19 +24,19 @@ class BufferPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def is_written(self) -> bool:
-        """Whether launches write it, and it is compared."""
+        """Whether launches write the buffer, so that it is compared."""
         return self.role in ("inout", "output")
 
     @property
     def nbytes(self) -> int:
-        """Its size in bytes."""
+        """Size in bytes."""
         return prod(self.shape) * np.dtype(self.dtype).itemsize
 
 
 class PlannedParameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A parameter of a launch: the address of a buffer, or a number as its type and its bytes in hexadecimal.
+    """Parameter of a launch: the address of a buffer, or a number as its type and its bytes in hexadecimal.
 
-    With `members` it is a structure of those, as C lays it out; with `map` the buffer is passed as a tensor map.
+    With `members` it is a structure with the layout of C; with `map` the buffer is passed as a tensor map.
     """
 
     buffer: str = ""
@@ -47,24 +47,24 @@ class PlannedParameter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def type(self) -> np.dtype[Any]:
-        """The type of what is passed: an address is a number of 64 bits."""
+        """Type of the passed value: an address is a number of 64 bits."""
         if self.map:
             return MAP_TYPE
         if self.members:
-            return np.dtype([(f"m{index}", one.type) for index, one in enumerate(self.members)], align=True)
+            return np.dtype([(f"m{index}", member.type) for index, member in enumerate(self.members)], align=True)
         return np.dtype(np.uint64 if self.buffer else self.dtype)
 
     @property
     def size(self) -> int:
-        """Its bytes among the parameters of a launch."""
+        """Size in bytes."""
         return self.type.itemsize
 
 
 class StepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A launch of a symbol of the machine code; with `zero` a buffer that is filled with zeros instead.
+    """Launch of a symbol of the machine code, or a fill of the buffer `zero` with zeros.
 
-    `module` is the number of the cubin. The grid counts clusters, where those have more than a block. One that
-    `overlaps` may begin before the last one has ended: no card asks for it, only the task's own kernel does.
+    `module` is the number of the cubin. With clusters of several blocks the grid counts clusters. A launch that
+    `overlaps` may begin before the end of the launch before: only the task's own kernel does so, never a card.
     """
 
     symbol: str = ""
@@ -80,7 +80,7 @@ class StepPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CasePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a runner has to know of a case: its buffers and steps. It has no reference and no tolerance."""
+    """Case for a runner: its buffers and steps, without reference and tolerance."""
 
     name: str
     buffers: tuple[BufferPlan, ...]
@@ -88,9 +88,9 @@ class CasePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InputPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One input of a launch; its block is an array of the frame, repeated with `rotations`.
+    """Input of a launch; its block is an array of the frame, repeated with `rotations`.
 
-    With a `key`, it consists of runs of the block instead: `length` elements that begin at a multiple of `step`.
+    With a `key` it consists of runs of the block instead: `length` elements that begin at a multiple of `step`.
     """
 
     name: str
@@ -101,14 +101,14 @@ class InputPlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FactsQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Return the device, after canary kernels have run on it."""
+    """Request for the facts of the device, after a run of canary kernels."""
 
 
 class RunnerLoadQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Load the cubins in the frame's arrays anew, and make all buffers anew.
+    """Request to load the cubins in the frame's arrays anew, and to make all buffers anew.
 
-    With `watched` a sanitizer watches the launches: buffers have exactly their size, without canaries, nothing but
-    inputs and scratch is written beforehand, no output is read, and a launch has no time.
+    With `watched` a sanitizer watches the launches: buffers have exactly their size, without canaries, only inputs and
+    scratch are written beforehand, no output is read, and a launch has no time.
     """
 
     plan: CasePlan
@@ -116,13 +116,13 @@ class RunnerLoadQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_f
 
 
 class InputsQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Keep the inputs of the next launch, whose blocks are the frame's arrays, on the host."""
+    """Request to keep the inputs of the next launch, whose blocks are the frame's arrays, on the host."""
 
     inputs: tuple[InputPlan, ...]
 
 
 class RunnerLaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Launch once on the inputs that were sent before, once; `cold` times it.
+    """Request to launch once on the inputs that were sent just before; a `cold` launch is timed with cleared caches.
 
     `key` moves the buffers and poisons the outputs.
     """
@@ -132,25 +132,25 @@ class RunnerLaunchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown
 
 
 class RepeatQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Launch so many times on the present inputs, one right after the other, and wait for the end."""
+    """Request to launch `times` times on the present inputs, without pauses, and to wait for the end."""
 
     times: int
 
 
 class FetchQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Return the outputs as the last launch left them."""
+    """Request for the outputs of the last launch."""
 
 
 class ShareQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """Copy the outputs as the last launch left them to memory that another process on the device can open."""
+    """Request to copy the outputs of the last launch to memory that another process on the device can open."""
 
 
 class FactsAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The device in words and numbers.
+    """Facts of the device.
 
-    `overhead` is what an empty kernel takes, in seconds; `bandwidth` what the memory bus carries at most, in bytes per
-    second, and `operations` what no program exceeds in a second, 0 where unknown; `canary` is the digest of what a
-    kernel of known outcome left.
+    `overhead` is the time of an empty kernel in seconds, `bandwidth` the peak of the memory bus in bytes per second,
+    `operations` the peak of arithmetic per second, 0 if unknown; `canary` is the digest of the output of a kernel with
+    a known result.
     """
 
     device: str
@@ -166,17 +166,17 @@ class FactsAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=T
 
 
 class LoadAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """It was loaded; `variables` are the machine code's own, with their bytes, which each launch finds as at first."""
+    """Answer after loading; `variables` of the code, with their sizes in bytes, are restored for each launch."""
 
     variables: dict[str, int] = {}
 
 
 class InputsAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The inputs are there."""
+    """Answer after receiving the inputs."""
 
 
 class RunnerLaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """What a launch took in seconds and left: digests of the outputs by name, and in words what it broke."""
+    """Seconds of a launch, digests of its outputs by name, and a text for each canary or input that it changed."""
 
     seconds: float
     digests: dict[str, int]
@@ -184,17 +184,17 @@ class RunnerLaunchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_f
 
 
 class RepeatAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The launches have ended."""
+    """Answer after the end of the launches."""
 
 
 class FetchAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The outputs are the frame's arrays, named in order."""
+    """Names of the outputs, which are the frame's arrays, in order."""
 
     names: tuple[str, ...]
 
 
 class ShareAnswer(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The driver's handle of each copy by name, in hexadecimal; none where the device shares no memory."""
+    """Driver's handle of each copy by name, in hexadecimal; empty if the device shares no memory."""
 
     handles: dict[str, str] = {}
 

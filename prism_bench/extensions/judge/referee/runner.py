@@ -1,4 +1,4 @@
-"""The process that launches a stranger's machine code. It knows buffers and launches, no reference and no verdict.
+"""Runner process that launches a stranger's machine code; it knows buffers and launches, no reference, no verdict.
 
 Started as `python -m prism_bench.extensions.judge.referee.runner CHANNEL MODULE:FUNCTION`; the function opens a device.
 """
@@ -35,13 +35,13 @@ from prism_bench.io.channels import Frame, FrameChannel
 from prism_bench.io.workers import Refusal, end_with
 from prism_bench.spec.inputs import InputArray, Runs
 
-_LEFTOVER_SECONDS = 1e-3  # that a device may seem to work on where nothing is left: a late wake-up of the host
-_TRIES = 3  # of a launch that a stalled host spoiled, with the same inputs and all memory as it was at first
+_LEFTOVER_SECONDS = 1e-3  # that a late wake-up of the host may look like work of the device
+_TRIES = 3  # of a launch that a stalled host spoiled, with the same inputs and all memory reset
 _Reply = tuple[Answer, Sequence[np.ndarray]]
 
 
 class RunnerService:
-    """Answers about one device, which holds one module at a time."""
+    """Service that answers questions about a device, which holds the machine code of one case at a time."""
 
     def __init__(self, device: RefereeDevice) -> None:
         self._device = device
@@ -52,13 +52,13 @@ class RunnerService:
         self._calls: list[Callable[[], None]] = []
 
     def reply(self, frame: Frame[Question]) -> _Reply:
-        """Return the answer to a question; an expected error is the answer itself."""
+        """Return the answer to a question; an expected error becomes the answer."""
         try:
             match frame.message:
                 case FactsQuestion():
                     return self._device.facts(), ()
                 case RunnerLoadQuestion():
-                    return self._loaded(frame.message, [one.tobytes() for one in frame.arrays]), ()
+                    return self._loaded(frame.message, [array.tobytes() for array in frame.arrays]), ()
                 case InputsQuestion():
                     self._inputs = self._kept(frame.message, frame.arrays)
                     return InputsAnswer(), ()
@@ -86,23 +86,22 @@ class RunnerService:
         return LoadAnswer(variables)
 
     def _planned_calls(self, arena: Arena) -> Iterator[Callable[[], None]]:
-        """Yield what enqueues each step, on the buffers where they are now."""
+        """Yield a function for each step that enqueues it, on the present places of the buffers."""
         for step in self._plan.steps if self._plan else ():
             if step.zero:
-                place = arena.address(step.zero), arena.size(step.zero)
-                yield partial(self._device.fill, *place, 0)
+                yield partial(self._device.fill, arena.address(step.zero), arena.size(step.zero), 0)
             else:
                 yield self._device.call(step, arena.values(step.parameters))
 
     def _kept(self, question: InputsQuestion, blocks: Sequence[np.ndarray]) -> dict[str, InputArray]:
         if self._plan is None:
             raise UsageError("nothing is loaded")
-        shapes = {one.name: one.shape for one in self._plan.buffers}
+        shapes = {buffer.name: buffer.shape for buffer in self._plan.buffers}
         return {
-            one.name: InputArray(
-                block.reshape(-1), one.rotations, shapes[one.name], Runs(one.length, one.step), one.key
+            plan.name: InputArray(
+                block.reshape(-1), plan.rotations, shapes[plan.name], Runs(plan.length, plan.step), plan.key
             )
-            for one, block in zip(question.inputs, blocks, strict=True)
+            for plan, block in zip(question.inputs, blocks, strict=True)
         }
 
     def _launched(self, question: RunnerLaunchQuestion) -> RunnerLaunchAnswer:
@@ -119,7 +118,7 @@ class RunnerService:
             arena.prepare(inputs, question.key)
             self._device.restore_variables()
             self._device.synchronize()
-            seconds = self._device.timed(self._all, cold=question.cold)
+            seconds = self._device.timed(self._enqueue, cold=question.cold)
             broken += arena.broken()
             leaves_work = self._device.leftover() > _LEFTOVER_SECONDS
             if broken or (seconds is not None and not leaves_work):
@@ -131,10 +130,10 @@ class RunnerService:
         return RunnerLaunchAnswer(seconds or 0.0, arena.digests(), tuple(broken))
 
     def _launched_watched(self, arena: Arena, inputs: dict[str, InputArray]) -> RunnerLaunchAnswer:
-        """Launch once, without a clock: a sanitizer lets no launch wait on the device until others are enqueued."""
+        """Launch once, without a clock: under a sanitizer no launch can wait on the device for others."""
         arena.prepare(inputs, 0)
         self._device.synchronize()
-        self._all()
+        self._enqueue()
         self._device.synchronize()
         return RunnerLaunchAnswer(0.0, {})
 
@@ -142,11 +141,11 @@ class RunnerService:
         if not self._calls:
             raise UsageError("nothing was launched that could be repeated")
         for _ in range(times):
-            self._all()
+            self._enqueue()
         self._device.synchronize()
         return RepeatAnswer()
 
-    def _all(self) -> None:
+    def _enqueue(self) -> None:
         for call in self._calls:
             call()
 
@@ -157,15 +156,15 @@ class RunnerService:
 
 
 def main(descriptor: str, device: str) -> None:
-    """Serve until there is nobody to ask."""
+    """Serve until the channel is closed."""
     end_with(int(descriptor))
     module, _, name = device.partition(":")
-    service = cache(partial(_opened, getattr(import_module(module), name)))  # by the first question, not before
+    service = cache(partial(_opened, getattr(import_module(module), name)))  # opened by the first question, not before
     FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, lambda frame: service()(frame))
 
 
 def _opened(open_device: Callable[[], RefereeDevice]) -> Callable[[Frame[Question]], _Reply]:
-    """Return what answers questions about a device; where it does not open, the reason is every answer."""
+    """Return the function that answers questions about a device; if the device does not open, it answers with why."""
     try:
         return RunnerService(open_device()).reply
     except PrismBenchError as error:

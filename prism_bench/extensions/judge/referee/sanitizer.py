@@ -1,4 +1,4 @@
-"""Launches of a submission under compute-sanitizer, each check in its own process."""
+"""Launches of a submission under compute-sanitizer, each check in its own process that launches every case once."""
 
 import subprocess
 import time
@@ -35,17 +35,18 @@ from prism_bench.profilers.tools import (
 )
 from prism_bench.units import count_text
 
-# A runner under one check of compute-sanitizer, whose findings are in a file that no kernel can write to.
+# A runner under a check of compute-sanitizer
 
 _WATCHED_DEVICE = f"{__package__}.cuda_device:open_watched_device"
-LARGEST_LOG = 8 << 20  # bytes that are read: names of kernels are the stranger's, and as long as that likes
-_ENDING_SECONDS = 60.0  # for a tool to write what it found, once its program has ended
+LARGEST_LOG = 8 << 20  # bytes that are read: the stranger chooses the length of kernels' names
+_ENDING_SECONDS = 60.0  # for a tool to write its findings, once its program has ended
 
 
 class SanitizedRunner(RunnerProcess):
-    """A process that launches what the tool's `check` watches. It is ended with the tool, as one group.
+    """Runner process under the tool's `check`, which ends together with the tool, as a group.
 
-    What the program and its kernels print is thrown away: they could print what looks like the tool's words.
+    Findings are in a file that no kernel can write to. Output of the program and its kernels is discarded: it could
+    imitate the tool's.
     """
 
     def __init__(self, tool: Tool, check: str, device: str = _WATCHED_DEVICE) -> None:
@@ -59,18 +60,18 @@ class SanitizedRunner(RunnerProcess):
         return FrameWorker(where, [device], stdout=subprocess.DEVNULL)
 
     def written(self) -> int:
-        """Return how many bytes the tool has written so far."""
+        """Return the number of bytes that the tool has written so far."""
         return self._log.stat().st_size if self._log.is_file() else 0
 
     def finish(self) -> int | None:
-        """Let the program end in order and return the tool's exit status; None where it had to be killed."""
+        """Let the program end in order; return the tool's exit status, None if it had to be killed."""
         self._worker.channel.finish()
         status = self._worker.wait(_ENDING_SECONDS)
         self._worker.kill()
         return status
 
     def log(self) -> bytes:
-        """Return what the tool has written."""
+        """Return the tool's output."""
         if not self._log.is_file():
             return b""
         with self._log.open("rb") as file:
@@ -82,12 +83,12 @@ class SanitizedRunner(RunnerProcess):
         self._folder.cleanup()
 
     def _lost(self) -> None:
-        """Let the tool write what it found where its program has ended by itself."""
+        """Give the tool time to write its findings if its program has ended by itself."""
         self._worker.wait(_ENDING_SECONDS)
         super()._lost()
 
 
-# Launches of a submission under compute-sanitizer: each check in an own process, which launches every case once.
+# Launches under all checks
 
 TOOL = "compute-sanitizer"
 _LOOKED_FOR: Mapping[str, str] = {
@@ -104,45 +105,45 @@ _KINDS: Mapping[str, str] = {
     "synccheck": "divergent barrier",
 }
 MOST_FINDINGS = 3  # that are named of a case and check
-LONGEST = 300  # characters of a finding: names of kernels are the stranger's
+LONGEST = 300  # characters of a finding, in which a stranger chose the kernels' names
 _NOTHING = CasePlan("", (), ())
-_NO_PLACE = ""  # of what was written after the last case had ended
-_OF_THE_TOOL = tuple(one for one in FAILURES if one.name in ("device_not_supported", "driver_mismatch"))
+_NO_PLACE = ""  # of output after the end of the last case
+_OF_THE_TOOL = tuple(failure for failure in FAILURES if failure.name in ("device_not_supported", "driver_mismatch"))
 
 
 class WatchedRunner(Runner, Protocol):
-    """A runner that a tool watches, which writes a log."""
+    """Runner under a tool that writes a log."""
 
     def written(self) -> int:
-        """Return how many bytes the tool has written so far."""
+        """Return the number of bytes that the tool has written so far."""
         ...
 
     def finish(self) -> int | None:
-        """Let it end in order; return the tool's exit status, None where it had to be killed."""
+        """Let the runner end in order; return the tool's exit status, None if it had to be killed."""
         ...
 
     def log(self) -> bytes:
-        """Return what the tool has written."""
+        """Return the tool's output."""
         ...
 
 
 @dataclass(frozen=True)
 class WatchRules:
-    """Seconds until a runner answers first, of a launch, and of all launches of a check."""
+    """Most seconds of a runner's start, of a launch, and of all launches of a check."""
 
     start_seconds: float = 120.0
     launch_seconds: float = 60.0
     check_seconds: float = 180.0
 
 
-_QUICK = WatchRules(launch_seconds=20.0, check_seconds=40.0)  # of sizes whose kernels smaller ones have shown
-# There, outputs that are compared show what memory that nothing wrote does to them; only what these find shows seldom.
+_QUICK = WatchRules(launch_seconds=20.0, check_seconds=40.0)  # for sizes whose kernels ran before at smaller sizes
+# At larger sizes compared outputs show reads of unwritten memory; the faults that these checks find seldom show there.
 _OF_LARGER = ("memcheck", "racecheck")
 
 
 @dataclass
 class WatchFindings:
-    """What the checks found, in the words of a verdict; `complete` are those that saw every case."""
+    """Findings of the checks as parts of a verdict; `complete` are the checks that saw every case."""
 
     checked: list[CheckedCase] = field(default_factory=list[CheckedCase])
     objections: list[Objection] = field(default_factory=list[Objection])
@@ -152,7 +153,7 @@ class WatchFindings:
 
 @dataclass
 class WatchRun:
-    """One run of a check: lines to be put into its log, each with the place; cases that ended; why others did not."""
+    """Run of a check: marks for its log, each with its offset; cases that ended; the reason `why` others did not."""
 
     check: str
     marks: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
@@ -161,12 +162,12 @@ class WatchRun:
     log: bytes = b""
 
     def read(self) -> Checked:
-        """Return what the log has, with the cases in which it was written."""
+        """Return the findings in the log, with their cases."""
         return parse(_marked(self.log, self.marks).decode(errors="replace"), self.check, {})
 
 
 class LaunchWatch:
-    """Runs `checks` side by side, at sizes beyond S0 some of them by the rules of `larger`. `start` starts a runner."""
+    """Watch that runs `checks` side by side; `larger` has the rules for sizes beyond S0. `start` starts a runner."""
 
     def __init__(
         self,
@@ -181,7 +182,7 @@ class LaunchWatch:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Start runners for what every submission needs, inside a `with` block: each takes seconds until it answers."""
+        """Start the runners that every submission needs, inside a `with` block: a runner takes seconds to answer."""
         try:
             for check in self._of_larger():
                 with suppress(OSError):
@@ -205,11 +206,11 @@ class LaunchWatch:
         Races in code that `has_memory_barriers` are in doubt. `larger` cases are of sizes beyond S0.
         """
         checks, rules = (self._of_larger(), self._larger) if larger else (self._checks, self._rules)
-        found, runs = WatchFindings(), _Launches(cases, seed, turn, rules)
+        findings, launches = WatchFindings(), _Launches(cases, seed, turn, rules)
         with ThreadPoolExecutor(max(1, len(checks))) as pool:
-            for run in pool.map(lambda check: self._run(check, runs), checks):
-                _note(run, [one.plan.name for one in cases], found, has_memory_barriers=has_memory_barriers)
-        return found
+            for run in pool.map(lambda check: self._run(check, launches), checks):
+                _note(run, [case.plan.name for case in cases], findings, has_memory_barriers=has_memory_barriers)
+        return findings
 
     def _of_larger(self) -> list[str]:
         return [check for check in self._checks if check in _OF_LARGER]
@@ -244,8 +245,8 @@ class _Launches:
     rules: WatchRules
 
     def launch_all(self, run: WatchRun, runner: WatchedRunner, client: RunnerClient) -> None:
-        """Launch each case until the time is over, and note in `run` what ended and where the log was then."""
-        spent = 0.0  # without what others had the device for
+        """Launch each case until the time is over, and note in `run` the ended cases and the length of the log."""
+        spent = 0.0  # without waiting for the device
         for case in self.cases:
             if spent > self.rules.check_seconds:
                 run.why = f"{self.rules.check_seconds:.0f} s were over"
@@ -257,7 +258,7 @@ class _Launches:
                 client.load_watched(case.plan, case.cubins)
                 client.give(inputs)
                 client.launch(0)
-                client.load_watched(_NOTHING, ())  # its memory is for others
+                client.load_watched(_NOTHING, ())  # free its memory for others
                 spent += time.monotonic() - begin
             run.marks.append((runner.written(), f"{END}{case.plan.name}"))
             run.ended.append(case.plan.name)
@@ -265,90 +266,88 @@ class _Launches:
 
 
 def installed_watch(rules: WatchRules | None = None) -> LaunchWatch:
-    """Return a watch by the compute-sanitizer of this machine; ProfilerFailed where there is none."""
+    """Return a watch by the compute-sanitizer of this machine; raise ProfilerFailed if it is not installed."""
     tool = tools.find(TOOL)
     return LaunchWatch(lambda check: SanitizedRunner(tool, check), rules)
 
 
 def _marked(log: bytes, marks: Sequence[tuple[int, str]]) -> bytes:
-    """Return the log with a line for each mark, after the line in which its place is."""
+    """Return the log with a line for each mark, after the line at its offset."""
     parts, begin = list[bytes](), 0
-    for offset, words in marks:
+    for offset, text in marks:
         place = log.find(b"\n", offset - 1) + 1 if 0 < offset < len(log) else min(offset, len(log))
         place = max(begin, place or len(log))
-        parts += [log[begin:place], b"" if log[:place].endswith(b"\n") or not place else b"\n", f"{words}\n".encode()]
+        parts += [log[begin:place], b"" if log[:place].endswith(b"\n") or not place else b"\n", f"{text}\n".encode()]
         begin = place
     return b"".join([*parts, log[begin:]])
 
 
-def _note(run: WatchRun, names: Sequence[str], found: WatchFindings, *, has_memory_barriers: bool) -> None:
-    """Add what a run of a check found: whatever the tool counted is an objection or in doubt, understood or not."""
+def _note(run: WatchRun, names: Sequence[str], findings: WatchFindings, *, has_memory_barriers: bool) -> None:
+    """Add the results of a check: each finding that the tool counted is an objection or doubtful, even if unknown."""
     checked = run.read()
+    # A race that is only a warning may be intended: between threads of a warp that stay together, as far as is known.
     doubtful = [
-        one for one in checked.findings if one.check == "racecheck" and (has_memory_barriers or _is_warning(one))
+        race
+        for race in checked.findings
+        if race.check == "racecheck" and (has_memory_barriers or race.message.startswith("Warning"))
     ]
-    sure = [one for one in checked.findings if one not in doubtful]
+    sure = [finding for finding in checked.findings if finding not in doubtful]
     objections = list(_objections(run.check, sure, names))
     if checked.counted and not checked.findings:
-        words = f"{count_text(checked.counted, 'finding')} of a kind that is not known here"
-        objections = [Objection("outputs", f"{_under(run.check)}: {words}")]
-    found.objections += objections
-    unlike = {one.case: one.words for one in objections}
-    clean = set(run.ended) - {one.case for one in doubtful} if checked.counted is not None else set[str]()
-    found.checked += [
-        CheckedCase(name, f"{TOOL}, {run.check}", name not in unlike, unlike.get(name, ""))
+        text = f"{count_text(checked.counted, 'finding')} of a kind that is not known here"
+        objections = [Objection("outputs", f"{_under(run.check)}: {text}")]
+    findings.objections += objections
+    faults = {objection.case: objection.words for objection in objections}
+    clean = set(run.ended) - {race.case for race in doubtful} if checked.counted is not None else set[str]()
+    findings.checked += [
+        CheckedCase(name, f"{TOOL}, {run.check}", name not in faults, faults.get(name, ""))
         for name in names
-        if name in unlike or name in clean
+        if name in faults or name in clean
     ]
     reason = _doubt(doubtful, has_memory_barriers=has_memory_barriers) or _incomplete(run, checked, names)
     if objections:
         return
     if reason:
-        found.unjudged.append(f"{_LOOKED_FOR[run.check]} ({TOOL}, {run.check}): {_printable(reason)}")
+        findings.unjudged.append(f"{_LOOKED_FOR[run.check]} ({TOOL}, {run.check}): {_printable(reason)}")
     else:
-        found.complete.append(run.check)
+        findings.complete.append(run.check)
 
 
 def _objections(check: str, findings: Sequence[SanitizerFinding], names: Sequence[str]) -> Iterator[Objection]:
-    """Yield an objection for each case with findings. A name in the log may be the stranger's: one of `names` counts.
+    """Yield an objection for each case with findings. A stranger may forge names in the log: only `names` count.
 
-    Findings count whatever kernel they name, since functions that a kernel calls have other names.
+    Findings count for any name of a kernel, since functions that a kernel calls have other names.
     """
-    words: dict[str, list[str]] = {}
-    for one in findings:
-        said = words.setdefault(one.case if one.case and one.case in names else _NO_PLACE, [])
-        text = _words(one)
-        if text not in said and len(said) < MOST_FINDINGS:
-            said.append(text)
-    for case, said in words.items():
-        yield Objection("outputs", f"{case} {_under(check)}: {'; '.join(said)}".strip(), case)
+    by_case: dict[str, list[str]] = {}
+    for finding in findings:
+        texts = by_case.setdefault(finding.case if finding.case and finding.case in names else _NO_PLACE, [])
+        text = _finding_text(finding)
+        if text not in texts and len(texts) < MOST_FINDINGS:
+            texts.append(text)
+    for case, texts in by_case.items():
+        yield Objection("outputs", f"{case} {_under(check)}: {'; '.join(texts)}".strip(), case)
 
 
 def _under(check: str) -> str:
     return f"under {TOOL} ({check})"
 
 
-def _is_warning(finding: SanitizerFinding) -> bool:
-    """Return whether a race may be meant: of threads of a warp that go on together, as far as the tool can know."""
-    return finding.message.startswith("Warning")
-
-
 def _doubt(findings: Sequence[SanitizerFinding], *, has_memory_barriers: bool) -> str:
-    """Return the first finding that is in doubt, and why it is."""
+    """Return the first doubtful finding and the reason of the doubt; empty without findings."""
     if not findings:
         return ""
     why = "the tool does not follow all barriers in shared memory" if has_memory_barriers else "a warning"
-    return f"{why}: {_words(findings[0])}"
+    return f"{why}: {_finding_text(findings[0])}"
 
 
-def _words(finding: SanitizerFinding) -> str:
+def _finding_text(finding: SanitizerFinding) -> str:
     kind = "misaligned access" if finding.message.startswith("Misaligned") else _KINDS[finding.check]
     place = " ".join(part for part in (finding.kernel, finding.source) if part)
     return _printable(f"{kind}: {finding.message}" + (f" [{place}]" if place else ""))
 
 
 def _incomplete(run: WatchRun, checked: Checked, names: Sequence[str]) -> str:
-    """Return why a check that found nothing has not seen everything; nothing where it has."""
+    """Return why a check without findings has not seen everything; empty if it has."""
     text = run.log.decode(errors="replace")
     failure = classify(text, 1, produced=False)
     if run.why and isinstance(failure, Failure) and failure in _OF_THE_TOOL:
@@ -362,6 +361,6 @@ def _incomplete(run: WatchRun, checked: Checked, names: Sequence[str]) -> str:
     return f"it reports: {checked.remarks[0]}" if checked.remarks else ""
 
 
-def _printable(words: str) -> str:
-    shown = printable(words).replace("\n", " ")
+def _printable(text: str) -> str:
+    shown = printable(text).replace("\n", " ")
     return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}..."

@@ -1,4 +1,4 @@
-"""A submission on a GPU: the machine's state before, every case by the referee, the state after."""
+"""Session on a GPU: the machine's state before, every case by the referee, and the machine's state afterwards."""
 
 import hashlib
 import re
@@ -47,26 +47,22 @@ from prism_bench.spec.case import Case, Device
 from prism_bench.spec.inputs import AnyArray, ArrayModule, InputArray
 from prism_bench.units import bytes_text, time_text
 
-# State of the machine before and after a stranger's kernel, and quarantine of devices that are not as they were.
+# State of the machine before and after a stranger's kernel
 
 COUNTERS = ("ecc_uncorrected", "ecc_corrected", "rows_remapped")
 _SETTINGS = ("max_sm_clock", "memory_total")
-_MEMORY_BYTES = 256 << 20  # which the driver may take for itself meanwhile
-_SLOWER = 1.5  # times that an empty kernel may take longer than before
-_SLOWER_SECONDS = 5e-6
-_SETTLING_READINGS, SETTLING_SECONDS = (
-    20,
-    0.25,
-)  # contexts are listed later than their memory is taken, and end likewise
+_MEMORY_BYTES = 256 << 20  # that the driver may take for itself meanwhile
+_SLOWER, _SLOWER_SECONDS = 1.5, 5e-6  # factor, and further seconds, that an empty kernel may take longer
+# The list of contexts is late: memory is taken before a context appears, and given back before it disappears.
+_SETTLING_READINGS, SETTLING_SECONDS = 20, 0.25
 
 
 @dataclass(frozen=True)
 class MachineState:
-    """A device between two kernels: NVML's `values`, and what canary kernels of a fresh process did.
+    """State of a device between two kernels: NVML's `values`, and the results of canary kernels in a fresh process.
 
-    `unowned` are the bytes of memory in use that no process holds, with old drivers what these reserve among them, and
-    it `lists_processes` where it names some: in a container it may name none whatever runs. `lost` is why the device
-    does not answer.
+    `unowned` are the bytes of memory in use that no process holds, with old drivers also the reserved bytes. A device
+    in a container may list no processes at all (`lists_processes`). `lost` is the reason of a missing answer.
     """
 
     values: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -77,27 +73,27 @@ class MachineState:
     lost: str = ""
 
     def complaints(self, before: "MachineState") -> list[str]:
-        """Return in words how the device differs from what it was before."""
+        """Return the differences from the state before as texts."""
         if self.lost:
             return [f"the device does not answer: {self.lost}"]
-        found: list[str] = []
+        changes: list[str] = []
         for name, now in self.values.items():
-            then, words = before.values.get(name, now), name.replace("_", " ")
+            then, title = before.values.get(name, now), name.replace("_", " ")
             if name in COUNTERS and now > then:
-                found.append(f"{words} rose from {then:.0f} to {now:.0f}")
+                changes.append(f"{title} rose from {then:.0f} to {now:.0f}")
             if name in _SETTINGS and now != then:
-                found.append(f"{words} is {now:.4g}, it was {then:.4g}")
+                changes.append(f"{title} is {now:.4g}, it was {then:.4g}")
         if self.lists_processes and self.unowned - before.unowned > _MEMORY_BYTES:
-            found.append(f"{bytes_text(int(self.unowned - before.unowned))} of its memory are held by no process")
+            changes.append(f"{bytes_text(int(self.unowned - before.unowned))} of its memory are held by no process")
         if self.canary != before.canary:
-            found.append("a kernel of known outcome has another one")
+            changes.append("a kernel of known outcome has another one")
         if self.overhead > before.overhead * _SLOWER + _SLOWER_SECONDS:
-            found.append(f"an empty kernel takes {time_text(self.overhead)}, it took {time_text(before.overhead)}")
-        return found
+            changes.append(f"an empty kernel takes {time_text(self.overhead)}, it took {time_text(before.overhead)}")
+        return changes
 
 
 def machine_state(facts: FactsAnswer) -> MachineState:
-    """Return the state of a device, of which a fresh runner has reported the facts and ended."""
+    """Return the state of a device whose facts were reported by a fresh runner, which has ended."""
     try:
         with opened() as nvml:
             device = by_uuid(devices(nvml), facts.uuid)
@@ -113,9 +109,9 @@ def machine_state(facts: FactsAnswer) -> MachineState:
 
 
 def _settled(probe: Probe) -> DeviceReading:
-    """Return the first reading in which processes hold the memory in use, the last one where none shows that.
+    """Return the first reading in which processes hold the memory in use, else the last reading.
 
-    Drivers that count what they reserve as used (`monitor.probe`) show none: the last reading counts there.
+    With drivers that count reserved memory as used (`monitor.probe`) it is the last reading.
     """
     reading = probe.read(time.perf_counter())
     for _ in range(_SETTLING_READINGS):
@@ -127,11 +123,11 @@ def _settled(probe: Probe) -> DeviceReading:
 
 
 def _unowned(reading: DeviceReading) -> float:
-    """Return the memory in use that no process holds: on a shared machine others come and go with theirs.
+    """Return the memory in use that no process holds; 0 if the memory of a process is unknown.
 
-    0 where the memory of one is not known.
+    Memory of processes does not count: on a shared machine others come and go.
     """
-    sizes = [one.memory for one in reading.processes or ()]
+    sizes = [process.memory for process in reading.processes or ()]
     known = [size for size in sizes if size is not None]
     if len(known) < len(sizes):
         return 0.0
@@ -140,9 +136,9 @@ def _unowned(reading: DeviceReading) -> float:
 
 @contextmanager
 def device_turn(uuid: str) -> Iterator[None]:
-    """Wait until no other judgement of this user works on the device, and keep them waiting meanwhile.
+    """Hold the device within a `with` block; other judgements of this user wait for their turn.
 
-    Who waits is next: a judgement that takes one turn after the other has to wait behind it.
+    A waiting judgement is next: a judgement that takes turn after turn has to wait behind it.
     """
     folder = writable_cache("turns")
     with _file_of(uuid, folder).open("a") as file:
@@ -153,7 +149,7 @@ def device_turn(uuid: str) -> Iterator[None]:
 
 
 def quarantine_file(uuid: str) -> Path:
-    """Return the file that keeps a device from being used by the judge; deleting it releases the device."""
+    """Return the file that excludes a device from judgements; deleting it releases the device."""
     return _file_of(uuid, cache_folder("quarantine"))
 
 
@@ -162,34 +158,33 @@ def _file_of(uuid: str, folder: Path) -> Path:
     return folder / f"{name}.txt"
 
 
-def quarantine(uuid: str, words: str) -> Path:
-    """Keep a device from being used by the judge, with the reason; return the file."""
+def quarantine(uuid: str, reason: str) -> Path:
+    """Exclude a device from judgements, with the reason; return the file."""
     path = quarantine_file(uuid)
-    write_atomically(path, f"{words}\n".encode())
+    write_atomically(path, f"{reason}\n".encode())
     return path
 
 
 def _refuse_quarantined(uuid: str) -> None:
-    """Raise BackendUnavailable, with the reason, where a device is in quarantine."""
     path = quarantine_file(uuid)
     if path.is_file():
-        words = path.read_text(errors="replace").strip()
-        raise BackendUnavailable(f"the device is in quarantine: {words}; delete {path} once it has been reset")
+        reason = path.read_text(errors="replace").strip()
+        raise BackendUnavailable(f"the device is in quarantine: {reason}; delete {path} once it has been reset")
 
 
-# A submission on a GPU: the machine's state before, every case by the referee, the machine's state after.
+# The session
 
 WHERE, WHERE_UNTIMED = "cuda, timed launches", "cuda"
 BEYOND = "sizes beyond S0"
 LARGER = ("S1", "S2", HIDDEN)  # labels of cases that only a GPU runs
-TIMED = ("S0", *LARGER)  # edges and golden data are compared alone
-_AGAIN = 2  # times that a machine is looked at once more: a neighbour's work slows canaries, too, and ends
+TIMED = ("S0", *LARGER)  # edges and golden data are only compared
+_AGAIN = 2  # further looks at a changed machine: a neighbour's work also slows canaries, and ends
 _Kind = Literal["submission", "kernel"]
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """Whose machine code is timed: the submission's, or the task's own kernel's, with its cases."""
+    """Machine code to be timed, of the submission or of the task's own kernel, with its cases."""
 
     name: str
     kind: _Kind
@@ -199,7 +194,7 @@ class Contestant:
 
 @dataclass
 class RefereeFindings:
-    """What the referee found, in the words of a verdict, and the seconds of its steps.
+    """Findings of the referee as parts of a verdict, and the seconds of its steps.
 
     `watched` are the sanitizer's checks that saw every case.
     """
@@ -213,16 +208,16 @@ class RefereeFindings:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     def untimed(self) -> list[str]:
-        """Return the cases in which the task's own kernel has a time and the submission has none."""
-        own = {one.case for one in self.times if one.kind == "submission"}
-        return [one.case for one in self.times if one.kind == "kernel" and one.case not in own]
+        """Return the cases with a time of the task's own kernel but not of the submission."""
+        timed = {time.case for time in self.times if time.kind == "submission"}
+        return [time.case for time in self.times if time.kind == "kernel" and time.case not in timed]
 
 
 class RefereeSession:
-    """Runs contestants one after the other. `reference` evaluates the task's reference, in this process.
+    """Session that runs contestants one after the other. `reference` evaluates the task's reference, in this process.
 
-    `start` starts a runner process, `clock` has the seconds of each step. BackendUnavailable where there is no
-    device, or where it is in quarantine.
+    `start` starts a runner process, `clock` has the seconds of each step. BackendUnavailable without a device, or if
+    it is in quarantine.
     """
 
     def __init__(
@@ -244,12 +239,12 @@ class RefereeSession:
 
     @property
     def device(self) -> Device:
-        """The device, as launches ask for it."""
+        """Device with the limits of launches."""
         return Device(self.facts.sm_count, self.facts.max_shared_bytes, self.facts.compute_capability)
 
     @contextmanager
     def ready(self, count: int) -> Iterator[None]:
-        """Start so many runners at once, inside a `with` block: starting takes seconds, and each answers later."""
+        """Start `count` runners at once, inside a `with` block: a runner answers some seconds after its start."""
         start = self._start
         try:
             with ReadyRunners(start, count) as self._start:
@@ -258,10 +253,10 @@ class RefereeSession:
             self._start = start
 
     def run(self, contestant: Contestant) -> list[Case]:
-        """Judge and time every case of a contestant; return those that were right.
+        """Judge and time every case of a contestant; return the cases that were right.
 
-        A submission's first case with a complaint is its last. The task's own kernel is no stranger's: no other process
-        repeats its launches, and of those with large outputs a block's first one is compared.
+        A submission's first case with a complaint is its last. The task's own kernel is trusted: no other process
+        repeats its launches, and of large outputs only those of a block's first launch are compared.
         """
         right: list[Case] = []
         rules = self._rules if contestant.kind == "submission" else replace(self._rules, repeats=False, whole=0.0)
@@ -269,38 +264,38 @@ class RefereeSession:
         turns = DeviceTurns(lambda: device_turn(self.facts.uuid), self.clock, whose)
         with self.clock.phase(whose), Referee(self._start, self._random, rules, turns) as referee:
             for case in contestant.cases:
-                found = self._judged(referee, contestant, case)
-                if found and not found.complaints:
+                times = self._judged(referee, contestant, case)
+                if times and not times.complaints:
                     right.append(case)
                 elif contestant.kind == "submission" and self.findings.objections:
                     break
         return right
 
     def watch(self, contestant: Contestant, watch: LaunchWatch) -> None:
-        """Launch every case of a submission once more under a sanitizer's checks, and note what these found."""
-        found = self._watched(contestant, watch)
-        self.findings.unjudged += found.unjudged
-        self.findings.watched += found.complete
+        """Launch every case of a submission once more under a sanitizer's checks, and note their findings."""
+        findings = self._watched(contestant, watch)
+        self.findings.unjudged += findings.unjudged
+        self.findings.watched += findings.complete
 
     def watch_larger(self, contestant: Contestant, watch: LaunchWatch) -> None:
-        """Do that with sizes beyond S0, the smallest first, within less time: what it is too short for is named."""
+        """Do the same with sizes beyond S0, the smallest first, within less time; list the cases that are left out."""
         ordered = sorted(contestant.cases, key=lambda case: (case.sizes.allocated_bytes, case.sizes.flops or 0))
-        found = self._watched(replace(contestant, cases=ordered), watch, larger=True)
-        self.findings.unjudged += [f"{BEYOND}: {words}" for words in found.unjudged]
+        findings = self._watched(replace(contestant, cases=ordered), watch, larger=True)
+        self.findings.unjudged += [f"{BEYOND}: {text}" for text in findings.unjudged]
 
     def _watched(self, contestant: Contestant, watch: LaunchWatch, *, larger: bool = False) -> WatchFindings:
-        refereed = [one for case in contestant.cases if (one := self._launchable(case, contestant.code))]
+        refereed = [launched for case in contestant.cases if (launched := self._launchable(case, contestant.code))]
         if not refereed:
             return WatchFindings()
         seed, turn = self._random.getrandbits(31), lambda: device_turn(self.facts.uuid)
         barriers = contestant.code.has_memory_barriers
-        found = watch.watched(refereed, seed, turn, has_memory_barriers=barriers, larger=larger)
-        self.findings.checked += found.checked
-        self.findings.objections += found.objections
-        return found
+        findings = watch.watched(refereed, seed, turn, has_memory_barriers=barriers, larger=larger)
+        self.findings.checked += findings.checked
+        self.findings.objections += findings.objections
+        return findings
 
     def _launchable(self, case: Case, code: ContestantCode) -> RefereedCase | None:
-        """Return what is launched in a case; None where that is nothing, or cannot be: `run` has noted why."""
+        """Return the launches of a case; None if it launches nothing or cannot: `run` has noted the reason."""
         try:
             refereed = self._refereed(case, code)
         except (SpecError, BackendUnavailable):
@@ -308,14 +303,14 @@ class RefereeSession:
         return refereed if refereed.plan.steps else None
 
     def _judged(self, referee: Referee, contestant: Contestant, case: Case) -> RefereedTimes | None:
-        """Return what the referee found in a case, and note it; None where it cannot be launched."""
+        """Return the referee's results of a case, and note them; None if it cannot be launched."""
         try:
             refereed = self._refereed(case, contestant.code)
             if not refereed.plan.steps:
                 self._note_nothing(contestant, case, refereed)
                 return None
             self._note_repetition(contestant, case)
-            found = referee.judge(refereed)
+            times = referee.judge(refereed)
         except SpecError as error:
             if contestant.kind == "kernel":
                 self.findings.unjudged.append(f"{case.name}: the task's own kernel has no time: {error}")
@@ -325,31 +320,31 @@ class RefereeSession:
         except BackendUnavailable as error:
             self.findings.unjudged.append(f"{case.name} on the GPU: {error}")
             return None
-        self._note(contestant, case, found)
-        return found
+        self._note(contestant, case, times)
+        return times
 
     def close(self) -> None:
-        """Compare the machine with what it was, and put the device into quarantine where it differs each time."""
+        """Compare the machine with its state before; put the device into quarantine if it differs each time."""
         with self.clock.phase("GPU, machine afterwards"):
             complaints = self._complaints()
             for _ in range(_AGAIN):
                 complaints = self._complaints() if complaints else complaints
         if complaints:
             path = quarantine(self.facts.uuid, "; ".join(complaints))
-            self.findings.objections += [Objection("state of the machine", words) for words in complaints]
+            self.findings.objections += [Objection("state of the machine", text) for text in complaints]
             self.findings.evidence["quarantine"] = f"{'; '.join(complaints)} ({path})"
         else:
             self.findings.evidence["machine afterwards"] = "as before: errors, clocks, memory, canaries"
 
     def _complaints(self) -> list[str]:
-        """Return in words how the machine differs from what it was."""
+        """Return the changes of the machine as texts."""
         try:
             return self._state(self._asked()).complaints(self._before)
         except PrismBenchError as error:
             return [f"the device does not answer: {error}"]
 
     def _asked(self) -> FactsAnswer:
-        """Return the facts that a fresh runner reports in its turn, which ends then."""
+        """Return the facts that a fresh runner reports in its turn; end the runner."""
         with RunnerClient(self._start(), self._rules.launch_seconds) as client:
             try:
                 with device_turn(client.facts().uuid):
@@ -358,58 +353,62 @@ class RefereeSession:
                 raise BackendUnavailable(f"no runner for the GPU: {error}") from None
 
     def _refereed(self, case: Case, code: ContestantCode) -> RefereedCase:
-        def words(seed: int, inputs: Mapping[str, InputArray], outputs: Mapping[str, AnyArray]) -> str:
+        def fault(seed: int, inputs: Mapping[str, InputArray], outputs: Mapping[str, AnyArray]) -> str:
             entries = compare_outputs(self._reference(), case, inputs, outputs, seed)
             return "" if passed(entries) else complaint(case, WHERE, entries)
 
         def arrays() -> ArrayModule:
             return compared_in(self._reference(), case)
 
-        written = sum(case.sizes.elements(one.name)[1] * np.dtype(one.dtype).itemsize for one in case.spec.outputs)
+        outputs = case.spec.outputs
+        written = sum(case.sizes.elements(array.name)[1] * np.dtype(array.dtype).itemsize for array in outputs)
         plan, cubins = case_plan(case, self.device, code)
         check_parameters(plan, cubins)
         work = LaunchWork(case.sizes.bytes_moved, case.sizes.flops, written)
-        return RefereedCase(plan, partial(launch_inputs, case), words, work, cubins, case.label in TIMED, arrays)
+        return RefereedCase(plan, partial(launch_inputs, case), fault, work, cubins, case.label in TIMED, arrays)
 
     def _note_nothing(self, contestant: Contestant, case: Case, refereed: RefereedCase) -> None:
-        """Object to a submission that launches nothing where the outputs are not right without.
+        """Object to a submission that launches nothing, unless the outputs are right without a launch.
 
-        Else a card could leave out on a GPU what the emulator ran: expressions know the device. What an argument in
-        place holds before is compared with what it should hold.
+        Otherwise a card could leave out on a GPU what the emulator ran: expressions know the device. The input of an
+        argument in place is compared with its expected output.
         """
-        unwritten = [one.name for one in case.spec.outputs if not one.reads and 0 not in case.sizes.shape(one.name)]
         if contestant.kind != "submission":
             return
-        words = f"{case.name}: nothing is launched, so that {unwritten[0]} is never written" if unwritten else ""
-        if not unwritten:
+        outputs = case.spec.outputs
+        unwritten = [array.name for array in outputs if not array.reads and 0 not in case.sizes.shape(array.name)]
+        if unwritten:
+            fault = f"{case.name}: nothing is launched, so that {unwritten[0]} is never written"
+        else:
             seed = self._random.getrandbits(31)
             inputs, xp = refereed.inputs(seed), refereed.arrays()
-            held = {one.name: inputs[one.name].on(xp) for one in case.spec.outputs if one.reads}
-            words = refereed.complaint(seed, inputs, held)
-        if words:
-            self.findings.checked.append(CheckedCase(case.name, WHERE, False, words))
-            self.findings.objections.append(Objection("outputs", words, case.name))
+            held = {array.name: inputs[array.name].on(xp) for array in outputs if array.reads}
+            fault = refereed.complaint(seed, inputs, held)
+        if fault:
+            self.findings.checked.append(CheckedCase(case.name, WHERE, False, fault))
+            self.findings.objections.append(Objection("outputs", fault, case.name))
 
     def _note_repetition(self, contestant: Contestant, case: Case) -> None:
-        """Name what a kernel could know of its inputs, where the task's fills leave it open."""
+        """Report an input that repeats a block, so that a kernel could know parts of it without reading them."""
         names = repeated_inputs(case) if contestant.kind == "submission" else []
         if names:
-            words = f"{case.name}: {names[0]} repeats a block of 2^20 elements, since its fill names no `runs`"
-            self.findings.unjudged.append(words)
+            self.findings.unjudged.append(
+                f"{case.name}: {names[0]} repeats a block of 2^20 elements, since its fill names no `runs`"
+            )
 
-    def _note(self, contestant: Contestant, case: Case, found: RefereedTimes) -> None:
-        words = "; ".join(text for _, text in found.complaints)
+    def _note(self, contestant: Contestant, case: Case, times: RefereedTimes) -> None:
+        fault = "; ".join(text for _, text in times.complaints)
         if contestant.kind == "kernel":
-            if words:
-                self.findings.unjudged.append(f"{case.name}: the task's own kernel has no time: {words}")
+            if fault:
+                self.findings.unjudged.append(f"{case.name}: the task's own kernel has no time: {fault}")
         else:
             where = WHERE if case.label in TIMED else WHERE_UNTIMED
-            self.findings.checked.append(CheckedCase(case.name, where, not words, words))
-            self.findings.objections += [Objection(rule, text, case.name) for rule, text in found.complaints]
-            if found.variables:
-                self.findings.evidence["variables of the module"] = named(sorted(found.variables), "more variable")
-            if not found.repeatable:
+            self.findings.checked.append(CheckedCase(case.name, where, not fault, fault))
+            self.findings.objections += [Objection(rule, text, case.name) for rule, text in times.complaints]
+            if times.variables:
+                self.findings.evidence["variables of the module"] = named(sorted(times.variables), "more variable")
+            if not times.repeatable:
                 self.findings.evidence["repeatable"] = "no: outputs differ in bits from launch to launch"
-        if not words and case.label in TIMED:
-            one = judged_time(case, contestant.name, contestant.kind, found.seconds, found.seeds)
-            self.findings.times.append(one)
+        if not fault and case.label in TIMED:
+            judged = judged_time(case, contestant.name, contestant.kind, times.seconds, times.seeds)
+            self.findings.times.append(judged)
