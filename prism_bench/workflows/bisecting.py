@@ -1,4 +1,4 @@
-"""Bisection of a history: commits folded by machine code, measured until the slow one is known."""
+"""Bisection of a history: commits folded by machine code, measured until the commit that changed a case is known."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from prism_bench.spec.case import Case
 from prism_bench.units import count_text
 from prism_bench.workflows.case_code import CaseCode, CodeJob, CodeReader, Outcome, compiled_jobs, machine_code
 
-# A history of commits folded by machine code: neighbours whose case is the same code and launches are one node.
+# Nodes of a history.
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class HistoryNode:
 def folded(commits: Sequence[str], code_of: Callable[[str], CaseCode | None]) -> list[HistoryNode]:
     """Return the nodes of `commits`, the oldest first; a commit without code belongs to the node after it.
 
-    Raise a UsageError where the first or the last commit has none: these two have to be measured.
+    Raise UsageError if the first or the last commit has no code: these two have to be measured.
     """
     nodes: list[HistoryNode] = []
     broken: tuple[str, ...] = ()
@@ -56,36 +56,27 @@ def folded(commits: Sequence[str], code_of: Callable[[str], CaseCode | None]) ->
     return nodes
 
 
-def _case_in(catalogue: Catalogue, name: str) -> Case | None:
-    """Return the case called `name` (`softmax[rows=32,cols=1000]`); None where the catalogue has none."""
-    kernel = name.partition("[")[0]
-    if kernel.partition(":")[0] not in {*catalogue.kernels, *catalogue.aliases}:
-        return None
-    return next((case for case in catalogue.cases([kernel]) if case.name == name), None)
-
-
 def difference_at(nodes: Sequence[HistoryNode], node: HistoryNode) -> CodeDifference | None:
-    """Return the difference of machine code between a node and the one before it; None where neither was compiled."""
+    """Return the difference in machine code between a node and its predecessor; None unless both were compiled."""
     before, after = nodes[nodes.index(node) - 1].code.entries, node.code.entries
     return code_differences(before, after) if before and after else None
 
 
 def logs_of(record: RunRecord, name: str) -> tuple[float, ...]:
-    """Return the log medians of the processes of the case's main time; a ResultsError where it has no valid one."""
+    """Return the log medians of the processes of the case's main time; ResultsError if the case has no valid time."""
     case = record.case(name)
-    found = valid(case, clock_of(case)) if case else None
-    if found is None or not found.processes:
+    measurement = valid(case, clock_of(case)) if case else None
+    if measurement is None or not measurement.processes:
         reason = (case.reason if case else None) or "no valid time was measured"
         raise ResultsError(f"{name} at {record.commit or 'this commit'}: {reason}")
-    return medians(found.processes).logs
+    return medians(measurement.processes).logs
 
 
-# Bisection of a history: measure nodes against the first one until the commit that changed a case's time is known.
-#
-# The state is written after every measurement, so that an interrupted search goes on where it ended.
+# The search: nodes are measured against the first one until the change is located.
 
+# The state is written after every measurement, so that an interrupted search continues where it ended.
 _SCHEMA = Schema("the state of a bisection", 1, "prism-bench bisect --state FILE")
-_USUAL, _USUAL_FREEDOM = 0.01, 4  # spread between processes before any was seen, and how many degrees that counts for
+_USUAL, _USUAL_FREEDOM = 0.01, 4  # prior spread between processes, and the degrees of freedom that it counts for
 Logs = tuple[float, ...]  # log medians of processes, in log seconds
 
 
@@ -97,10 +88,15 @@ class MeasuredNode:
     first: Logs
     logs: Logs
 
+    @property
+    def ratios(self) -> list[float]:
+        """Log ratios of the node's processes over the mean of node 0."""
+        return [log - _mean(self.first) for log in self.logs]
+
 
 @dataclass(frozen=True)
 class FailedNode:
-    """A `node` between the ends that builds and cannot be measured, and the `reason`, such as a wrong output."""
+    """A `node` between the ends that builds but cannot be measured, and the `reason`, such as a wrong output."""
 
     node: int
     reason: str
@@ -108,7 +104,7 @@ class FailedNode:
 
 @dataclass(frozen=True)
 class BisectionState:
-    """What a search needs to go on: the case, the codes of the nodes in order, what was measured and what cannot be."""
+    """State that a search resumes from: the case, the codes of the nodes in order, measured and failed nodes."""
 
     case: str
     codes: tuple[str, ...]
@@ -118,12 +114,12 @@ class BisectionState:
     @property
     def skip(self) -> frozenset[int]:
         """The nodes that cannot be measured."""
-        return frozenset(one.node for one in self.failed)
+        return frozenset(failure.node for failure in self.failed)
 
 
 @dataclass(frozen=True)
 class Bisection:
-    """A history with what was measured of it. `ended` is why the search ended: `decided`, `time limit` or `most`."""
+    """A history with its measurements. `ended` is why the search ended, empty while it goes on."""
 
     case: str
     nodes: tuple[HistoryNode, ...]
@@ -134,30 +130,30 @@ class Bisection:
 
     @property
     def measurable(self) -> tuple[HistoryNode, ...]:
-        """The nodes without those that cannot be measured."""
-        failed = {one.node for one in self.failed}
+        """The nodes that can be measured."""
+        failed = {failure.node for failure in self.failed}
         return tuple(node for number, node in enumerate(self.nodes) if number not in failed)
 
     def problem(self, node: int) -> str | None:
-        """Return why the node cannot be measured; None where it can."""
-        return next((one.reason for one in self.failed if one.node == node), None)
+        """Return why the node cannot be measured; None if it can be."""
+        return next((failure.reason for failure in self.failed if failure.node == node), None)
 
     def suspects_before(self, node: HistoryNode) -> tuple[str, ...]:
         """Return the commits before a node that cannot be measured: one of them may have changed its time, too."""
         number = end = self.nodes.index(node)
         while self.problem(number - 1):
             number -= 1
-        return tuple(commit for one in self.nodes[number:end] for commit in one.commits)
+        return tuple(commit for neighbour in self.nodes[number:end] for commit in neighbour.commits)
 
     @property
     def culprits(self) -> tuple[HistoryNode, ...]:
-        """The nodes whose commits changed the time, the most likely places; empty where nothing is named."""
+        """The most likely nodes whose commits changed the time; empty if no change is named."""
         return tuple(self.nodes[node] for node in self.posterior.culprits)
 
     def size(self, node: int) -> float | None:
-        """Return the mean log ratio of the node's time over that of node 0; None where it was not measured."""
-        found = [log for one in self.measured if one.node == node for log in _ratios(one)]
-        return fsum(found) / len(found) if found else None
+        """Return the mean log ratio of the node's time over that of node 0; None if it was not measured."""
+        logs = [log for pair in self.measured if pair.node == node for log in pair.ratios]
+        return fsum(logs) / len(logs) if logs else None
 
     @property
     def slower(self) -> bool:
@@ -167,7 +163,7 @@ class Bisection:
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """When a search ends undecided: after `seconds` (None: never), or `most` measurements."""
+    """Limits after which a search ends undecided: `seconds` (None: no limit), or `most` measurements."""
 
     seconds: float | None = None
     most: int = 120
@@ -188,52 +184,49 @@ def bisected(
 ) -> Bisection:
     """Measure nodes until the culprits are known, nothing changed, or a limit is met.
 
-    `state` is read where it exists and written after every measurement. `report` gets the search after every one.
-    `floor` is the spread of a process that the machine's noise floor has. A node between the ends for which `measure`
-    raises a ResultsError is measured no more. A single node is an answer without measuring. Raise a UsageError where
-    the state is of another history, a ResultsError where it is damaged or the last node cannot be measured.
+    `state` is read if it exists and written after every measurement. `report` gets the search after each measurement.
+    `floor` is the spread of a process in the machine's noise floor. A node between the ends for which `measure` raises
+    a ResultsError is not measured again. A single node needs no measurement. Raise UsageError if the state is of
+    another history, ResultsError if it is damaged or the last node cannot be measured.
     """
+
+    def searched(known: BisectionState) -> Bisection:
+        estimate = posterior(len(nodes), observations(known.measured, floor), known.skip)
+        ended = "decided" if known.measured and estimate.decided else ""
+        return Bisection(case, tuple(nodes), known.measured, estimate, ended, known.failed)
+
     known = _resumed(state, case, nodes)
     end = None if limits.seconds is None else time.monotonic() + limits.seconds
-    found = _search(known, nodes, floor)
+    search = searched(known)
     while True:
-        if found.ended == "decided" or len(nodes) < 2:
-            return found
+        if search.ended == "decided" or len(nodes) < 2:
+            return search
         if len(known.measured) + len(known.failed) >= limits.most:
-            return replace(found, ended="most measurements")
+            return replace(search, ended="most measurements")
         if end is not None and time.monotonic() >= end:
-            return replace(found, ended="time limit")
-        node = next_node(found.posterior, observations(known.measured, floor), known.skip)
-        known = _with(known, node, measure)
+            return replace(search, ended="time limit")
+        node = next_node(search.posterior, observations(known.measured, floor), known.skip)
+        try:
+            first, logs = measure(node)
+            known = replace(known, measured=(*known.measured, MeasuredNode(node, first, logs)))
+        except ResultsError as error:
+            if node == len(nodes) - 1:  # the last node has to be measured
+                raise
+            known = replace(known, failed=(*known.failed, FailedNode(node, str(error))))
         if state:
             _SCHEMA.write(state, asdict(known))
-        found = _search(known, nodes, floor)
-        report(found)
-
-
-def _with(known: BisectionState, node: int, measure: Measure) -> BisectionState:
-    """Return what is known once the node was measured, or cannot be; the last node has to be measured."""
-    try:
-        first, logs = measure(node)
-    except ResultsError as error:
-        if node == len(known.codes) - 1:
-            raise
-        return replace(known, failed=(*known.failed, FailedNode(node, str(error))))
-    return replace(known, measured=(*known.measured, MeasuredNode(node, first, logs)))
-
-
-def _search(known: BisectionState, nodes: Sequence[HistoryNode], floor: Spread | None) -> Bisection:
-    found = posterior(len(nodes), observations(known.measured, floor), known.skip)
-    ended = "decided" if known.measured and found.decided else ""
-    return Bisection(known.case, tuple(nodes), known.measured, found, ended, known.failed)
+        search = searched(known)
+        report(search)
 
 
 def observations(measured: Sequence[MeasuredNode], floor: Spread | None = None) -> list[Observation]:
-    """Return the measurements with their variances: that of a process, known from all of them, over their number."""
+    """Return the measurements with their variances: the pooled variance of a process over the number of processes."""
     variance = _variance(measured, floor)
     return [
-        Observation(one.node, _mean(one.logs) - _mean(one.first), variance * (1 / len(one.first) + 1 / len(one.logs)))
-        for one in measured
+        Observation(
+            pair.node, _mean(pair.logs) - _mean(pair.first), variance * (1 / len(pair.first) + 1 / len(pair.logs))
+        )
+        for pair in measured
     ]
 
 
@@ -241,10 +234,10 @@ def _variance(measured: Sequence[MeasuredNode], floor: Spread | None) -> float:
     """Return the variance of a process's log median, pooled over all measurements and the noise floor.
 
     A usual spread counts as a few degrees of freedom, so that two processes that agree by luck are not believed. As in
-    `estimate`, processes that agree better than the noise floor take nothing off it, and where they differ by much more
-    the machine is noisier now and the stored spread does not count.
+    `estimate`, processes that agree better than the noise floor do not lower it; if they differ by much more, the
+    machine is noisier now and the stored spread does not count.
     """
-    groups = [group for one in measured for group in (one.first, one.logs)]
+    groups = [group for pair in measured for group in (pair.first, pair.logs)]
     squares = fsum((log - _mean(group)) ** 2 for group in groups for log in group)
     freedom = sum(len(group) - 1 for group in groups)
     usual = _USUAL_FREEDOM * _USUAL**2
@@ -252,10 +245,6 @@ def _variance(measured: Sequence[MeasuredNode], floor: Spread | None) -> float:
         return (usual + squares) / (_USUAL_FREEDOM + freedom)
     known = usual + floor.freedom * floor.variance
     return max(floor.variance, (known + squares) / (_USUAL_FREEDOM + floor.freedom + freedom))
-
-
-def _ratios(one: MeasuredNode) -> list[float]:
-    return [mine - _mean(one.first) for mine in one.logs]
 
 
 def _mean(logs: Logs) -> float:
@@ -273,23 +262,22 @@ def _resumed(path: Path | None, case: str, nodes: Sequence[HistoryNode]) -> Bise
     return kept
 
 
-# Code of a case at every commit of a history, compiled on all cores.
-#
-# The checkouts of commits whose source is new are kept until there is one for every core, and are compiled together.
+# Code of a case at every commit of a history.
 
-_FEWEST, _MOST = 8, 32  # checkouts that are kept at once: fewer do not pay for the processes, more fill the disk
+# Checkouts kept at once and compiled together on all cores: fewer do not pay for the processes, more fill the disk.
+_FEWEST, _MOST = 8, 32
 
 
 @dataclass(frozen=True)
 class _ReadCode:
-    """What a commit's files show of the case without a compiler, and the `job` that gives its machine code."""
+    """Code of a case as read from a commit's files without a compiler, and the `job` that gives its machine code."""
 
     code: CaseCode
     job: CodeJob | None
 
 
 class HistoryCode:
-    """Reads the case `name` at commits: `opened` yields a commit's catalogue, `reader` makes what reads its code."""
+    """Reader of the case `name` at commits: `opened` yields a commit's catalogue, `reader` makes its code reader."""
 
     def __init__(
         self, name: str, opened: Callable[[str], AbstractContextManager[Path]], reader: Callable[[], CodeReader]
@@ -300,9 +288,9 @@ class HistoryCode:
         self._hashes: dict[CodeJob, str] = {}
 
     def at(self, commits: Sequence[str], end: float | None = None) -> dict[str, CaseCode | None]:
-        """Return the code at each commit; None where the case does not exist or does not build there.
+        """Return the code at each commit; None if the case does not exist or does not build there.
 
-        Raise a UsageError where time.monotonic() reaches `end` before all are compiled.
+        Raise UsageError if time.monotonic() reaches `end` before all are compiled.
         """
         left = iter(commits)
         while len(self._read) < len(commits):
@@ -320,9 +308,9 @@ class HistoryCode:
                         "compiled: begin again with a longer one; what is compiled is not compiled again"
                     )
                 with ExitStack() as tree:
-                    found = self._read[commit] = self._read_at(tree.enter_context(self._opened(commit)))
-                    if found and found.job and found.job not in self._compiled and found.job not in new:
-                        new.append(found.job)
+                    read = self._read[commit] = self._read_at(tree.enter_context(self._opened(commit)))
+                    if read and read.job and read.job not in self._compiled and read.job not in new:
+                        new.append(read.job)
                         kept.enter_context(tree.pop_all())
                 if len(new) >= min(max(usable_cores(), _FEWEST), _MOST):
                     break
@@ -331,7 +319,7 @@ class HistoryCode:
     def _read_at(self, catalogue: Path) -> _ReadCode | None:
         reader = self._reader()
         try:
-            case = _case_in(discover(catalogue), self._name)
+            case = self._case_in(discover(catalogue))
         except PrismBenchError:
             return None
         code = reader.code(case) if case else None
@@ -341,6 +329,12 @@ class HistoryCode:
             return _ReadCode(code, reader.job(case) if reader.is_compiled(case) else None)
         except Exception:  # a spec may raise anything
             return None
+
+    def _case_in(self, catalogue: Catalogue) -> Case | None:
+        kernel = self._name.partition("[")[0]
+        if kernel.partition(":")[0] not in {*catalogue.kernels, *catalogue.aliases}:
+            return None
+        return next((case for case in catalogue.cases([kernel]) if case.name == self._name), None)
 
     def _code(self, read: _ReadCode | None) -> CaseCode | None:
         built = self._compiled[read.job] if read and read.job else None

@@ -1,7 +1,7 @@
-"""What a case runs, as hashes: its machine code, its launches, and its inputs. No device is needed.
+"""Hashes of what a case runs: its machine code, launches and inputs. No device is needed.
 
-Where there is no NVRTC, and on backends that run no machine code of a GPU, the text of the source with its headers and
-compiler options takes the place of the machine code: the same text gives the same code.
+Without NVRTC, and on backends that run no GPU machine code, the text of the source with its headers and compiler
+options replaces the machine code: the same text gives the same code.
 """
 
 import hashlib
@@ -31,10 +31,10 @@ _COMPILED_ON = ("cuda", "null")  # backends whose code is known from the compile
 
 @dataclass(frozen=True)
 class CaseCode:
-    """What a case runs: hashes of its `code`, its `launch` and its `inputs`; `compiled` is the code where it was made.
+    """Hashes of a case's `code`, `launch` and `inputs`; `compiled` is the code if it was compiled.
 
-    `reference` is a hash of its reference where the backend runs that and nothing else, empty elsewhere.
-    `problem` is why there is no code: the compiler's words, or what the spec raised.
+    `reference` is a hash of its reference on a backend that runs only references, empty elsewhere. `problem` is why
+    there is no code: the compiler's message, or what the spec raised.
     """
 
     code: str
@@ -46,19 +46,21 @@ class CaseCode:
 
     @property
     def identity(self) -> str:
-        """One hash of all of them."""
+        """A hash of all of them together."""
         return digest([self.code, self.launch, self.inputs, *filter(None, [self.reference])])
 
     @property
     def as_reference(self) -> "CaseCode":
-        """What of it a backend runs that runs the reference alone."""
+        """The part of it that matters on a backend that runs only references."""
         return replace(self, code="", launch="", compiled=None)
 
     @property
     def entries(self) -> dict[str, CompiledEntry]:
-        """The entries of the compiled code by their texts; none where it was not compiled."""
+        """The entries of the compiled code by their texts; empty if it was not compiled."""
         kernels = self.compiled.kernels.items() if self.compiled else ()
-        return {str(one): CompiledEntry(kernel.path, kernel.symbol, kernel.resources) for one, kernel in kernels}
+        return {
+            str(instance): CompiledEntry(kernel.path, kernel.symbol, kernel.resources) for instance, kernel in kernels
+        }
 
 
 def digest(parts: Iterable[str]) -> str:
@@ -67,9 +69,9 @@ def digest(parts: Iterable[str]) -> str:
 
 
 def identity_on(backend: str) -> CodeIdentity:
-    """Return by what code is known on that backend.
+    """Return what identifies code on that backend.
 
-    It is `machine code`, `source text` where there is no compiler, or `reference` where that alone is run.
+    It is `machine code`, `source text` without a compiler, or `reference` where only references run.
     """
     if backend == "numpy_reference":
         return "reference"
@@ -82,7 +84,7 @@ def identity_on(backend: str) -> CodeIdentity:
 
 @dataclass(frozen=True)
 class CodeJob:
-    """What is compiled for a case: `content` is a hash of all texts, so that two folders may have one job."""
+    """Compilation of a case: `content` is a hash of all texts, so that two folders may share a job."""
 
     content: str
     instances: tuple[Instance, ...]
@@ -91,11 +93,11 @@ class CodeJob:
     request: BuildRequest = field(compare=False)
 
 
-Outcome = BuiltCode | str | None  # the code; or why it does not compile; or None: its compiler is not installed
+Outcome = BuiltCode | str | None  # the code, or why it does not compile, or None: its compiler is not installed
 
 
 def compiled_jobs(jobs: Iterable[CodeJob]) -> dict[CodeJob, Outcome]:
-    """Return what compiling each job gave; several processes compile what the cache does not have."""
+    """Return the outcome of compiling each job; several processes compile what the cache lacks."""
     unique = list(dict.fromkeys(jobs))
     return dict(zip(unique, on_all_cores(_compiled, unique), strict=True))
 
@@ -110,13 +112,13 @@ def _compiled(job: CodeJob) -> Outcome:
 
 
 def python_of(case: Case) -> tuple[Path, ...]:
-    """Return the folders whose Python may decide a case: those of its family and those that the catalogue shares."""
+    """Return the folders whose Python may affect a case: those of its family and those that the catalogue shares."""
     source = case.spec.source_path
     return (family_folder(source), *python_shared_with(source)) if source else ()
 
 
 class CodeReader:
-    """Reads what cases run on `device`; each file and each spec is read once."""
+    """Reader of the code of cases on `device`; each file and each spec is read once."""
 
     def __init__(self, device: Device, by: CodeIdentity) -> None:
         self._device, self.by = device, by
@@ -125,7 +127,7 @@ class CodeReader:
         self._inputs: dict[int, tuple[KernelSpec, str]] = {}
 
     def job(self, case: Case) -> CodeJob | None:
-        """Return what has to be compiled for the case; None where it launches nothing. Raises what its spec does."""
+        """Return the job of the case; None if it launches nothing. Raises what its spec raises."""
         request = build_request(case, self._device) if case.spec.source else None
         if request is None:
             return None
@@ -134,20 +136,24 @@ class CodeReader:
         return job_of(request, self._contents[request.source])
 
     def is_compiled(self, case: Case) -> bool:
-        """Return whether the case is known by machine code: that is wanted, and the device can run it."""
+        """Return whether machine code identifies the case: it is wanted, and the device can run the case."""
         return self.by == "machine code" and not case.plan.refusal(self._device)
 
     def code(self, case: Case, compiled: Outcome = None, *, known_fills: bool = False) -> CaseCode:
-        """Return the code of the case, with the machine code that was `compiled` for it, or why there is none.
+        """Return the code of the case, with the machine code that was `compiled` for it, or the problem.
 
-        With `known_fills` the Python of the inputs and of the reference is not read: it is the same in what the code is
-        compared with.
+        With `known_fills` the Python of the inputs and of the reference is not read: it is the same on the other side
+        of the comparison.
         """
         if isinstance(compiled, str):
             return CaseCode("", problem=compiled)
         try:
             launch, inputs = self._launch(case), self._inputs_of(case, known_fills)
-            reference = self._reference(case) if self.by == "reference" and not known_fills else ""
+            reference = ""
+            if self.by == "reference" and not known_fills:
+                reference = digest(
+                    CodeWords(_python_folders(case.spec.source_path or case.spec.file)).of(case.spec.reference)
+                )
             job = self.job(case)
         except Exception as error:  # a spec may raise anything
             return CaseCode("", problem=described(error))
@@ -156,7 +162,7 @@ class CodeReader:
         return CaseCode(self._text(job) if job else "", launch, inputs, reference=reference)
 
     def _text(self, job: CodeJob) -> str:
-        """Return a hash of the source without comments, its headers and options; with comments by machine code."""
+        """Return a hash of the source, its headers and options; comments count only by machine code."""
         source = job.request.source
         if self.by != "machine code" and source not in self._texts:
             self._texts[source] = source_hash(source)
@@ -164,30 +170,28 @@ class CodeReader:
 
     def _launch(self, case: Case) -> str:
         """Return a hash of the steps and of the numbers that are passed by value."""
-        values = [repr(one.value(case.axes)) for one in case.spec.arguments if not isinstance(one, Array)]
+        values = [
+            repr(argument.value(case.axes)) for argument in case.spec.arguments if not isinstance(argument, Array)
+        ]
         return digest([*map(str, case.plan.steps(self._device)), *values, *_callable_text(case.spec)])
-
-    def _reference(self, case: Case) -> str:
-        """Return a hash of the function that computes the case's reference, with all that it calls of the catalogue."""
-        source = case.spec.source_path or case.spec.file
-        folders = (family_folder(source).parent, *python_shared_with(source)) if source else ()
-        return digest(CodeWords(folders).of(case.spec.reference))
 
     def _inputs_of(self, case: Case, known_fills: bool) -> str:
         """Return a hash of how the arguments are filled, and of their shapes at this workload."""
         spec = case.spec
         if not known_fills and id(spec) not in self._inputs:
-            source = spec.source_path
-            folders = (family_folder(source).parent, *python_shared_with(source)) if source else ()
-            words = CodeWords(folders).of((spec.arguments, spec.parameters))
-            self._inputs[id(spec)] = spec, digest(words)
-        shapes = [str(case.sizes.shape(one.name)) for one in spec.arguments if isinstance(one, Array)]
-        words = "" if known_fills else self._inputs[id(spec)][1]
-        return digest([words, str(case.workload), *shapes])
+            texts = CodeWords(_python_folders(spec.source_path)).of((spec.arguments, spec.parameters))
+            self._inputs[id(spec)] = spec, digest(texts)
+        shapes = [str(case.sizes.shape(argument.name)) for argument in spec.arguments if isinstance(argument, Array)]
+        fills = "" if known_fills else self._inputs[id(spec)][1]
+        return digest([fills, str(case.workload), *shapes])
+
+
+def _python_folders(source: Path | None) -> tuple[Path, ...]:
+    return (family_folder(source).parent, *python_shared_with(source)) if source else ()
 
 
 def _callable_text(spec: KernelSpec) -> list[str]:
-    """Return what a callable is known by: its files, what they import, its library; nothing without a callable."""
+    """Return what identifies a callable: its files, their imports, its library; an empty list without a callable."""
     if spec.callable is None:
         return []
     files = list(dict.fromkeys(file for file in (spec.file, spec.source_path) if file))
@@ -197,13 +201,13 @@ def _callable_text(spec: KernelSpec) -> list[str]:
 
 
 def job_of(request: BuildRequest, content: str | None = None) -> CodeJob:
-    """Return the job of a request; `content` where it is known already."""
+    """Return the job of a request; `content` if it is known already."""
     content = content or _content(request)
     return CodeJob(content, request.instances, request.architecture, request.options, request)
 
 
 def _content(request: BuildRequest) -> str:
-    """Return a hash of every character that is compiled, and of cubins that the spec gives."""
+    """Return a hash of every character that is compiled, and of the spec's cubins."""
     cubins = [hashlib.sha256(card.cubin.read_bytes()).hexdigest() for card in request.cards if card.cubin]
     if request.source.suffix == ".py":
         return digest([*python_texts(request.source), *cubins])
@@ -213,7 +217,7 @@ def _content(request: BuildRequest) -> str:
 def machine_code(built: BuiltCode) -> str:
     """Return a hash of the machine code of the instances of the request, with its constants.
 
-    Other entries of the same source are not counted; functions that are no entry may be called, and are.
+    Other entries of the same source do not count; functions that are not entries do, since the instances may call them.
     """
     parts: list[str] = []
     for path in dict.fromkeys(kernel.path for kernel in built.kernels.values()):

@@ -1,4 +1,4 @@
-"""Every kernel through the compiler for several architectures, and what changed since an earlier build."""
+"""Compiled resources of every kernel on several architectures, and the changes since an earlier build."""
 
 import csv
 import io
@@ -13,21 +13,13 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import nvrtc_architectures, nvrtc_version
 from prism_bench.compilation.cubin import Resources, code_bytes
 from prism_bench.compilation.host_source.device_side import Cut
-from prism_bench.compilation.languages import (
-    BuildRequest,
-    BuiltCode,
-    BuiltKernel,
-    build,
-    build_request,
-    language,
-    request_of,
-)
+from prism_bench.compilation.languages import BuildRequest, BuiltCode, build, build_request, language, request_of
 from prism_bench.compilation.languages.building import source_identity
 from prism_bench.compilation.listing import EntryDifference, EntryFacts, code_differences
 from prism_bench.compilation.program import cut_source, is_prebuilt, toolchain_of
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ResultsError, UsageError
 from prism_bench.io.files import write_atomically
-from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import RunRecord
 from prism_bench.run.precompile import on_all_cores
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
@@ -35,11 +27,9 @@ from prism_bench.spec.launch import Instance
 from prism_bench.units import count_text
 from prism_bench.workflows.case_code import CaseCode, CodeJob, Outcome, compiled_jobs, job_of, machine_code
 
-# Tables as CSV files, from mappings or rows of a dataclass.
-
 
 def table_text(rows: Iterable[Any], columns: Sequence[str] = ()) -> str:
-    """Return the rows as CSV under a header: the columns, or those of the first row; a row may lack some of them."""
+    """Return mappings or dataclass rows as CSV under a header: the columns, or those of the first row."""
     plain: list[Mapping[str, object]] = [row if isinstance(row, Mapping) else asdict(row) for row in rows]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, columns or list(plain[0] if plain else ()), lineterminator="\n")
@@ -49,24 +39,24 @@ def table_text(rows: Iterable[Any], columns: Sequence[str] = ()) -> str:
 
 
 def write_csv(rows: Iterable[Any], path: Path, columns: Sequence[str] = ()) -> None:
-    """Write the rows as CSV at once, so that no reader sees half a table; the folder is made where it is missing."""
+    """Write the rows as CSV atomically, so that no reader sees half a table; create the folder if it is missing."""
     write_atomically(path, table_text(rows, columns).encode())
 
 
-# Every kernel through the compiler for several architectures, without a device; what each entry takes, as a table.
+# The table: every kernel is compiled for several architectures; no device is needed.
 
 ARCHITECTURES = ("80", "90", "100", "120")
 _NAMED = 3  # kernels in one line
 _OLDER = 8  # columns of tables without the size of code
-REGISTER_GROWTH = 1.15  # a newer compiler moves a few registers; more than this is the source's doing
+REGISTER_GROWTH = 1.15  # a newer compiler changes a few registers; more than this comes from the source
 
 
 @dataclass(frozen=True)
 class CompileRow:
-    """What one entry takes on one architecture; bytes per thread for stack and spills, per block for shared memory.
+    """Resources of an entry on an architecture; bytes per thread for stack and spills, per block for shared memory.
 
-    `compiler` is that of another language than CUDA C++, with its version. Older tables have neither it nor the size of
-    the code.
+    `compiler` is the compiler and version of a language other than CUDA C++. Older tables lack it and the size of the
+    code.
     """
 
     kernel: str
@@ -87,7 +77,7 @@ class CompileRow:
 
 @dataclass(frozen=True)
 class Complaint:
-    """Why a kernel does not pass: `kernel` and a message with the figures, or the compiler's words."""
+    """Why a kernel does not pass: `kernel` and a message with the figures, or the compiler's message."""
 
     kernel: str
     message: str
@@ -103,9 +93,7 @@ def compile_check(
 ) -> tuple[list[CompileRow], list[Complaint]]:
     """Compile every entry that the chosen kernels' cases launch, and with `edges` those that only edges launch.
 
-    Return the rows and the complaints of the compiler.
-
-    Raises BackendUnavailable where there is no NVRTC.
+    Return the rows and the complaints of the compiler. Raises BackendUnavailable if NVRTC is missing.
     """
     jobs = [
         job
@@ -113,22 +101,20 @@ def compile_check(
         for job in launched(catalogue, filters, architecture, edges)
         if not missing_compiler(job.language)
     ]
-    jobs.sort(
-        key=lambda job: (-len(job.instances), job.source)
-    )  # the longest first, so that no core waits for the last
+    jobs.sort(key=lambda job: (-len(job.instances), job.source))  # the longest first: no core waits for the last
     rows: list[CompileRow] = []
     complaints: list[Complaint] = []
-    for job, (found, complaint) in zip(jobs, on_all_cores(_compile, jobs), strict=True):
+    for job, (entries, complaint) in zip(jobs, on_all_cores(_compile, jobs), strict=True):
         report(kernel_of(job))
-        rows += found
+        rows += entries
         complaints += [Complaint(kernel_of(job), complaint)] if complaint else []
-    return sorted(rows, key=lambda row: row.key), sorted(complaints, key=lambda one: one.kernel)
+    return sorted(rows, key=lambda row: row.key), sorted(complaints, key=lambda complaint: complaint.kernel)
 
 
 def missing_compiler(language_name: str) -> str | None:
-    """Return why a language's kernels are left out, in one sentence; None where its compiler is installed.
+    """Return why a language's kernels are left out, in one sentence; None if its compiler is installed.
 
-    Raises BackendUnavailable where there is no NVRTC: CUDA C++ is never left out.
+    Raises BackendUnavailable if NVRTC is missing: CUDA C++ is never left out.
     """
     if language_name == CUDA:
         nvrtc_version()
@@ -156,19 +142,19 @@ def kernel_of(request: BuildRequest) -> str:
 def launched(
     catalogue: Catalogue, filters: Sequence[str] = (), architecture: str = "90", edges: bool = True
 ) -> list[BuildRequest]:
-    """Return what all cases (and `edges`) launch on that architecture, in one request for source and options."""
+    """Return a request per source and options, with all instances that the cases (and `edges`) launch."""
     sources: dict[BuildRequest, dict[Instance, None]] = {}
     device = device_of(architecture)
     for case in [*catalogue.cases(filters), *(catalogue.edges(filters) if edges else ())]:
         instances = () if case.plan.refusal(device) else case.plan.instances(device)
         if instances:
             sources.setdefault(request_of(case.spec, (), architecture), {}).update(dict.fromkeys(instances))
-    found = [replace(one, instances=tuple(sorted(sources[one], key=str))) for one in sources]
-    return sorted(found, key=lambda one: (one.source, one.options))
+    requests = [replace(source, instances=tuple(sorted(sources[source], key=str))) for source in sources]
+    return sorted(requests, key=lambda request: (request.source, request.options))
 
 
 def whole_kernels(catalogue: Catalogue, filters: Sequence[str]) -> list[str]:
-    """Return the kernels and forms that the filters choose anything of: the table has the entries of each together."""
+    """Return the kernels and forms of which the filters choose any case: the table keeps each of them whole."""
     chosen = [*catalogue.cases(filters), *catalogue.edges(filters)]
     return list(dict.fromkeys(case.spec.name if case.spec.language == CUDA else case.kernel for case in chosen))
 
@@ -176,7 +162,7 @@ def whole_kernels(catalogue: Catalogue, filters: Sequence[str]) -> list[str]:
 def left_out(
     catalogue: Catalogue, filters: Sequence[str] = (), architectures: Sequence[str] = ARCHITECTURES
 ) -> list[Complaint]:
-    """Return the variants that some of the architectures cannot run, or that lack their compiler here, and why.
+    """Return the variants that cannot run on some of the architectures or whose compiler is missing here, and why.
 
     Neither is a defect of the variants.
     """
@@ -184,33 +170,39 @@ def left_out(
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
         chosen.setdefault(case.kernel, []).append(case)
     reasons = (
-        (name, one, [case.plan.refusal(device_of(one)) for case in cases])
+        (name, architecture, [case.plan.refusal(device_of(architecture)) for case in cases])
         for name, cases in chosen.items()
-        for one in architectures
+        for architecture in architectures
     )
     return without_compiler(catalogue, filters) + [
-        Complaint(name, f"not for sm_{one}: {found[0]}") for name, one, found in reasons if all(found)
+        Complaint(name, f"not for sm_{architecture}: {refusals[0]}")
+        for name, architecture, refusals in reasons
+        if all(refusals)
     ]
 
 
 def without_compiler(catalogue: Catalogue, filters: Sequence[str] = ()) -> list[Complaint]:
     """Return the variants whose compiler is not installed here, and why."""
     languages = {case.kernel: case.spec.language for case in [*catalogue.cases(filters), *catalogue.edges(filters)]}
-    return [Complaint(name, why) for name, one in languages.items() if one != CUDA and (why := missing_compiler(one))]
+    return [
+        Complaint(name, why)
+        for name, language_name in languages.items()
+        if language_name != CUDA and (why := missing_compiler(language_name))
+    ]
 
 
 def together(complaints: Iterable[Complaint]) -> Iterator[str]:
     """Yield each message once, with the kernels that it is about."""
     kernels: dict[str, list[str]] = {}
-    for one in complaints:
-        kernels.setdefault(one.message, []).append(one.kernel)
-    for message, own in kernels.items():
-        named = ", ".join(own[:_NAMED]) + (f" and {len(own) - _NAMED} more" if len(own) > _NAMED else "")
+    for complaint in complaints:
+        kernels.setdefault(complaint.message, []).append(complaint.kernel)
+    for message, names in kernels.items():
+        named = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
         yield f"{named}: {message}"
 
 
 def device_of(architecture: str) -> Device:
-    """Return a device of that architecture with the sizes of a Hopper one, for which launches are planned."""
+    """Return a device of that architecture with the sizes of a Hopper GPU, for which launches are planned."""
     return Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=int(architecture.rstrip("af")))
 
 
@@ -220,26 +212,27 @@ def _compile(job: BuildRequest) -> tuple[list[CompileRow], str | None]:
         built = build(job)
     except PrismBenchError as error:
         return [], str(error)
-    compiler = "" if job.language == CUDA else built.compiler
     return [
-        CompileRow(kernel_of(job), str(entry), job.architecture, *_numbers(kernel.resources), _size(kernel), compiler)
+        CompileRow(
+            kernel=kernel_of(job),
+            entry=str(entry),
+            architecture=job.architecture,
+            registers=kernel.resources.registers,
+            stack_bytes=kernel.resources.stack_bytes,
+            spill_bytes=kernel.resources.spill_stores + kernel.resources.spill_loads,
+            shared_bytes=kernel.resources.shared_bytes,
+            barriers=kernel.resources.barriers,
+            code_bytes=code_bytes(kernel.path.read_bytes(), [kernel.symbol]),
+            compiler="" if job.language == CUDA else built.compiler,
+        )
         for entry, kernel in built.kernels.items()
     ], None
-
-
-def _numbers(used: Resources) -> tuple[int, int, int, int, int]:
-    spilled = used.spill_stores + used.spill_loads
-    return used.registers, used.stack_bytes, spilled, used.shared_bytes, used.barriers
-
-
-def _size(kernel: BuiltKernel) -> int:
-    return code_bytes(kernel.path.read_bytes(), [kernel.symbol])
 
 
 def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[Complaint]:
     """Report new spills, and registers that grew by more than the allowance; an entry not stored must not spill.
 
-    What another version of a language's compiler makes is not compared with the stored row.
+    Code from another version of a language's compiler is not compared with the stored row.
     """
     before = {row.key: row for row in stored}
     complaints = []
@@ -259,7 +252,7 @@ def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[C
 
 
 def read_table(path: Path) -> list[CompileRow]:
-    """Return the stored rows; none where there is no table yet, a ResultsError where it cannot be read."""
+    """Return the stored rows, without a table an empty list; ResultsError if the table cannot be read."""
     if not path.is_file():
         return []
     try:
@@ -273,19 +266,15 @@ def _read_row(line: Mapping[str, str]) -> CompileRow:
     names = [field.name for field in fields(CompileRow)]
     if set(line) not in (set(names), set(names[:_OLDER])):
         raise ValueError(f"its columns are {', '.join(map(str, line))}")
-    registers, stack, spills, shared, barriers = (int(line[name]) for name in names[3:_OLDER])
+    numbers = {name: int(line[name]) for name in names[3:_OLDER]}
     size = int(line["code_bytes"]) if line.get("code_bytes") else None
     return CompileRow(
         line["kernel"],
         line["entry"],
         line["architecture"],
-        registers,
-        stack,
-        spills,
-        shared,
-        barriers,
-        size,
-        line.get("compiler", ""),
+        **numbers,
+        code_bytes=size,
+        compiler=line.get("compiler", ""),
     )
 
 
@@ -304,8 +293,11 @@ def merged_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow], known
 
 
 def require_known(architectures: Iterable[str]) -> None:
-    """Raise a UsageError for an architecture that is not a number such as 90, or unknown to the compiler, if any."""
-    known = _known_architectures()
+    """Raise UsageError for an architecture that is not a number such as 90, or unknown to the compiler, if any."""
+    try:
+        known = nvrtc_architectures()
+    except BackendUnavailable:
+        known = ()
     for architecture in architectures:
         number = architecture.rstrip("af")
         if not number.isdigit():
@@ -315,14 +307,7 @@ def require_known(architectures: Iterable[str]) -> None:
             raise UsageError(f"architecture '{architecture}' is none that NVRTC {nvrtc_version()} knows: {listed}")
 
 
-def _known_architectures() -> tuple[int, ...]:
-    try:
-        return nvrtc_architectures()
-    except BackendUnavailable:
-        return ()
-
-
-# Which kernels' machine code changed since a commit, a run record or a stored table: no GPU needed.
+# Changes of machine code since a commit, a run record or a stored table; no GPU is needed.
 
 
 @dataclass(frozen=True)
@@ -340,51 +325,46 @@ class CodeChange:
     @property
     def spills_grew(self) -> bool:
         """Whether an entry spills more than before."""
-        return any(one.spills_grew for one in self.entries)
+        return any(entry.spills_grew for entry in self.entries)
 
 
-_RowKey = tuple[str, str, str]
-_Rows = Mapping[_RowKey, CompileRow]
 Changes = tuple[list[CodeChange], list[Complaint]]
 _Key = tuple[str, str, tuple[str, ...]]  # kernel, architecture, compiler options
 
 
 def since_catalogue(old: Catalogue, new: Catalogue, filters: Sequence[str], architectures: Sequence[str]) -> Changes:
-    """Return what changed between two catalogues, and what of the new one does not compile.
+    """Return the changes between two catalogues, and the complaints about sources of the new one that do not compile.
 
     Only sources whose text, headers or entries differ are compiled.
     """
-    before, after = (_jobs(one, filters, architectures) for one in (old, new))
+    before, after = (_jobs(catalogue, filters, architectures) for catalogue in (old, new))
     differing = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     built = compiled_jobs(job for key in differing for side in (before, after) if (job := side.get(key)))
     pairs = {key: tuple(built[side[key]] if key in side else None for side in (before, after)) for key in differing}
     complaints = [Complaint(key[0], now) for key, (_, now) in pairs.items() if isinstance(now, str)]
     changes = [_change(key, was, now) for key, (was, now) in pairs.items() if not isinstance(now, str)]
-    return [one for one in changes if one], complaints
+    return [change for change in changes if change], complaints
 
 
 def _jobs(catalogue: Catalogue, filters: Sequence[str], architectures: Sequence[str]) -> dict[_Key, CodeJob]:
-    chosen = [word for word in filters if word.partition(":")[0].partition("[")[0] in _known(catalogue)]
+    known = {*catalogue.kernels, *catalogue.aliases, *catalogue.families}
+    chosen = [pattern for pattern in filters if pattern.partition(":")[0].partition("[")[0] in known]
     if filters and not chosen:
         return {}
-    requests = (one for architecture in architectures for one in launched(catalogue, chosen, architecture))
-    return {_key(one): job_of(one) for one in requests if not missing_compiler(one.language)}
-
-
-def _known(catalogue: Catalogue) -> set[str]:
-    return {*catalogue.kernels, *catalogue.aliases, *catalogue.families}
-
-
-def _key(request: BuildRequest) -> _Key:
-    return kernel_of(request), request.architecture, request.options
+    requests = (request for architecture in architectures for request in launched(catalogue, chosen, architecture))
+    return {
+        (kernel_of(request), request.architecture, request.options): job_of(request)
+        for request in requests
+        if not missing_compiler(request.language)
+    }
 
 
 def _change(key: _Key, before: Outcome, after: Outcome) -> CodeChange | None:
-    """Return the change of one source; None where its machine code is the same."""
-    was, now = (one if isinstance(one, BuiltCode) else None for one in (before, after))
+    """Return the change of one source; None if its machine code is the same."""
+    was, now = (outcome if isinstance(outcome, BuiltCode) else None for outcome in (before, after))
     if (was and now and machine_code(was) == machine_code(now)) or not (was or now):
         return None
-    entries, note = code_differences(*(CaseCode("", compiled=one).entries for one in (was, now)))
+    entries, note = code_differences(*(CaseCode("", compiled=built).entries for built in (was, now)))
     return CodeChange(key[0], key[1], entries, note)
 
 
@@ -395,31 +375,25 @@ def since_record(record: RunRecord, catalogue: Catalogue, filters: Sequence[str]
         raise UsageError("the record knows no machine code: one of a GPU does")
     jobs: dict[str, CodeJob] = {}
     for case in catalogue.cases(filters):
-        device = _device(known.get(case.name))
-        request = build_request(case, device) if device and not case.plan.refusal(device) else None
+        if case.name not in known:
+            continue
+        device = device_of(str(known[case.name].code["architecture"]).removeprefix("sm_"))
+        request = None if case.plan.refusal(device) else build_request(case, device)
         if request and not missing_compiler(request.language):
             jobs[case.name] = job_of(request)
     built = compiled_jobs(jobs.values())
     outcomes = {name: built[job] for name, job in jobs.items()}
-    complaints = [Complaint(name, one) for name, one in outcomes.items() if isinstance(one, str)]
+    complaints = [Complaint(name, outcome) for name, outcome in outcomes.items() if isinstance(outcome, str)]
     sources = {name: source_identity(job.request) for name, job in jobs.items()}
-    return list(_recorded(known, outcomes, sources)), complaints
-
-
-def _device(case: CaseResult | None) -> Device | None:
-    return device_of(str(case.code["architecture"]).removeprefix("sm_")) if case else None
-
-
-def _recorded(
-    known: Mapping[str, CaseResult], outcomes: Mapping[str, Outcome], sources: Mapping[str, str | None]
-) -> Iterator[CodeChange]:
+    changes: list[CodeChange] = []
     for name, built in outcomes.items():
         code = known[name].code
         if isinstance(built, BuiltCode) and built.sass != code["sass"]:
-            one = EntryDifference(name, _recorded_facts(code), _largest(built), {}, None)
+            difference = EntryDifference(name, _recorded_facts(code), _largest(built), {}, None)
             change = build_change(BuildIdentity.of(code), BuildIdentity(built.language, built.compiler, sources[name]))
             note = "a record has the resources of a case, and no instructions" + (f"; {change.words}" if change else "")
-            yield CodeChange(name, str(code["architecture"]).removeprefix("sm_"), (one,), note)
+            changes.append(CodeChange(name, str(code["architecture"]).removeprefix("sm_"), (difference,), note))
+    return changes, complaints
 
 
 def _recorded_facts(code: Mapping[str, object]) -> EntryFacts:
@@ -428,39 +402,35 @@ def _recorded_facts(code: Mapping[str, object]) -> EntryFacts:
 
 
 def _largest(built: BuiltCode) -> EntryFacts:
-    """Return the resources of all entries of a case as a record has them: the most registers, all spills."""
+    """Return the resources of all entries of a case in the form of a record: the most registers, all spills."""
     used = list(built.resources.values())
-    spilled = sum(one.spill_stores + one.spill_loads for one in used)
-    shared = max((one.shared_bytes for one in used), default=0)
-    return EntryFacts(Resources(max((one.registers for one in used), default=0), 0, spilled, 0, shared))
+    spilled = sum(resources.spill_stores + resources.spill_loads for resources in used)
+    shared = max((resources.shared_bytes for resources in used), default=0)
+    return EntryFacts(Resources(max((resources.registers for resources in used), default=0), 0, spilled, 0, shared))
 
 
 def since_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow]) -> list[CodeChange]:
-    """Return the entries whose resources are not those of a stored table; it has no instructions to compare."""
+    """Return the entries whose resources differ from a stored table, which has no instructions to compare."""
     before, after = ({row.key: row for row in side} for side in (stored, rows))
     fresh = {(row.kernel, row.architecture) for row in after.values()}
     keys = [*after, *(key for key in before if key not in after and (key[0], key[2]) in fresh)]
     note = "a table has resources, and no instructions: other code of the same resources is not seen"
-    return [
-        CodeChange(kernel, architecture, (EntryDifference(entry, *_of_rows(before, after, key), {}, None),), note)
-        for key in keys
-        if before.get(key) != after.get(key)
-        for kernel, entry, architecture in [key]
-    ]
+    changes: list[CodeChange] = []
+    for key in keys:
+        if before.get(key) != after.get(key):
+            kernel, entry, architecture = key
+            difference = EntryDifference(entry, _row_facts(before.get(key)), _row_facts(after.get(key)), {}, None)
+            changes.append(CodeChange(kernel, architecture, (difference,), note))
+    return changes
 
 
-def _of_rows(before: _Rows, after: _Rows, key: _RowKey) -> tuple[EntryFacts | None, EntryFacts | None]:
-    return _of_row(before, key), _of_row(after, key)
-
-
-def _of_row(rows: _Rows, key: _RowKey) -> EntryFacts | None:
-    row = rows.get(key)
+def _row_facts(row: CompileRow | None) -> EntryFacts | None:
     if row is None:
         return None
     return EntryFacts(Resources(row.registers, row.stack_bytes, row.spill_bytes, 0, row.shared_bytes, row.barriers))
 
 
-# What is cut out of sources that hold host code before NVRTC and the emulator get them.
+# Host code that is cut out of sources before NVRTC and the emulator get them.
 
 How = Literal["cut", "whole", "nvcc", "prebuilt", "refused"]
 _MEANING = {
@@ -474,7 +444,7 @@ _MEANING = {
 
 @dataclass(frozen=True)
 class SourceCuts:
-    """One source of the catalogue: how it reaches the compiler, the kernels that it has, and what is cut out of it."""
+    """A source of the catalogue: how it reaches the compiler, its kernels, and the parts that are cut out of it."""
 
     source: Path
     kernels: tuple[str, ...]
@@ -484,12 +454,12 @@ class SourceCuts:
 
     @property
     def meaning(self) -> str:
-        """What happens to the source, in words."""
+        """The sentence that describes what happens to the source."""
         return self.complaint or _MEANING[self.how]
 
 
 def source_cuts(catalogue: Catalogue, filters: Sequence[str] = ()) -> list[SourceCuts]:
-    """Return by source what is cut out of it for the chosen cases."""
+    """Return the parts cut out of each source of the chosen cases."""
     names: dict[tuple[Path, tuple[str, ...]], dict[str, KernelSpec]] = {}
     entries: dict[tuple[Path, tuple[str, ...]], set[str]] = {}
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:

@@ -1,4 +1,4 @@
-"""What the exporter serves of the newest record: its times, energies and budgets."""
+"""Figures of the newest record that the exporter serves: times, energies and budgets."""
 
 import sys
 from collections.abc import Callable
@@ -15,15 +15,12 @@ from prism_bench.record import store
 _MOST_TRIED = 64  # records, the newest first, until one can be read
 
 
-def _print(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def exported(runs: Path, folder: Path | None, report: Callable[[str], None] = _print) -> Newest:
+def exported(runs: Path, folder: Path | None, report: Callable[[str], None] | None = None) -> Newest:
     """Return the figures of the newest readable record, and which newer ones cannot be read; empty without a record.
 
-    `folder` is the catalogue's; `report` takes lines about problems.
+    `folder` is the catalogue's; `report` takes lines about problems, which go to stderr without it.
     """
+    report = report or _print
     unreadable: list[str] = []
     for path in reversed(store.records_in(runs)[-_MOST_TRIED:]):
         figures = _figures(path, _stamp(path), folder, report)
@@ -33,18 +30,22 @@ def exported(runs: Path, folder: Path | None, report: Callable[[str], None] = _p
     return Newest(unreadable=tuple(unreadable))
 
 
+def _print(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
 def _stamp(path: Path) -> tuple[int, int]:
-    """Return what changes when a run that is under way writes its record again."""
+    """Return time and size of the file, which change when a run in progress writes its record again."""
     try:
-        found = path.stat()
+        stat = path.stat()
     except OSError:
         return 0, 0
-    return found.st_mtime_ns, found.st_size
+    return stat.st_mtime_ns, stat.st_size
 
 
 @lru_cache(maxsize=_MOST_TRIED)
 def _figures(path: Path, stamp: tuple[int, int], folder: Path | None, report: Callable[[str], None]) -> Newest | None:
-    """Return the figures of the record, None where it cannot be read; read it when it is new, not at every scrape."""
+    """Return the figures of the record, None if it cannot be read; `stamp` identifies its version in the cache."""
     catalogue = of_project(folder)
     for problem in catalogue.problems:
         report(f"catalogue {problem}")
@@ -53,14 +54,27 @@ def _figures(path: Path, stamp: tuple[int, int], folder: Path | None, report: Ca
     except ResultsError as error:
         report(f"not served: {error}")
         return None
-    timed = [(case.name, one) for case in reading.cases for one in case.measurements if one.subject == "kernel"]
-    valid = [(name, one) for name, one in timed if one.valid]
+    timed = [
+        (case.name, measurement)
+        for case in reading.cases
+        for measurement in case.measurements
+        if measurement.subject == "kernel"
+    ]
+    valid = [(name, measurement) for name, measurement in timed if measurement.valid]
     return Newest(
-        seconds=[(name, one.metric, one.median) for name, one in valid if one.median is not None],
-        joules=[(name, one.energy.joules) for name, one in valid if one.energy and one.energy.joules is not None],
+        seconds=[
+            (name, measurement.metric, measurement.median)
+            for name, measurement in valid
+            if measurement.median is not None
+        ],
+        joules=[
+            (name, measurement.energy.joules)
+            for name, measurement in valid
+            if measurement.energy and measurement.energy.joules is not None
+        ],
         budgets=[
-            (one.case, one.budget.metric, one.verdict == "met")
-            for one in reading.budgets
-            if one.verdict in ("met", "missed")
+            (budget.case, budget.budget.metric, budget.verdict == "met")
+            for budget in reading.budgets
+            if budget.verdict in ("met", "missed")
         ],
     )

@@ -1,4 +1,4 @@
-"""Two builds measured in turn: which cases, and what the gate finds."""
+"""Comparison of two builds: selection of the cases, measuring in turn, and the gate's findings in a record."""
 
 import hashlib
 import time
@@ -40,14 +40,14 @@ from prism_bench.spec.case import Case, Device
 from prism_bench.workflows.case_code import CaseCode, CodeJob, CodeReader, Outcome, compiled_jobs, python_of
 from prism_bench.workflows.tuning.choice import Applied
 
-# Two builds measured in turn, so that drift of the machine meets both alike.
+# Two builds are measured in turn, so that drift of the machine affects both alike.
 
 Records = tuple[RunRecord, RunRecord]
 
 
 @dataclass(frozen=True)
 class PairEffort:
-    """How two builds are measured: the backend, processes a side, a limit in seconds, and a folder for the records.
+    """Effort of measuring two builds: the backend, processes per side, a limit in seconds, a folder for the records.
 
     With `tuned`, launches follow this machine's choices. The cases `trusted` are not verified: their machine code,
     launches and inputs are those of the other side. Only these `metrics` are measured.
@@ -69,15 +69,15 @@ def measure_pair(
     report: Callable[[Progress], None],
     growth: Growth | None = None,
 ) -> tuple[Records, Saver[Records, object]]:
-    """Measure both builds as `chosen` launches them; return the records and what saved them after every pair.
+    """Measure both builds as `chosen` launches them; return the records and the saver that kept them after every pair.
 
     With `growth`, undecided cases are measured in more processes.
     """
-    first, second = (replace(build, cases=one.cases) for build, one in zip(builds, chosen, strict=True))
+    first, second = (replace(build, cases=applied.cases) for build, applied in zip(builds, chosen, strict=True))
     settings, keep = pair_settings(Settings(processes=effort.processes), effort.metrics), record_saver(effort)
 
     def named(records: Records) -> Records:
-        a, b = (replace(record, tuning=dict(one.facts)) for record, one in zip(records, chosen, strict=True))
+        a, b = (replace(record, tuning=dict(applied.facts)) for record, applied in zip(records, chosen, strict=True))
         return a, b
 
     records = interleaved(
@@ -95,20 +95,16 @@ def measure_pair(
 
 
 def record_saver(effort: PairEffort) -> Saver[Records, object]:
-    """Return what saves the records of both sides in the folder of the effort, if there is one."""
+    """Return a saver of both sides' records in the folder of the effort; it saves nothing without a folder."""
     places = [store.RecordPlace(effort.keep, effort.keep / f"{side}.json.gz") for side in "ab"] if effort.keep else []
-
-    def write(records: Records) -> list[Path]:
-        return [place.save(record) for place, record in zip(places, records, strict=False)]
-
-    return Saver(write)
+    return Saver(lambda records: [place.save(record) for place, record in zip(places, records, strict=False)])
 
 
 @dataclass(frozen=True)
 class PairJudge:
-    """What decides on a board of a fleet whether a case needs more processes: the command's rules, on a job's cases.
+    """Rules by which a board of a fleet decides whether a case needs more processes.
 
-    `noise` is the folder of noise floors, `across` what the sides differ in, `changed` the cases of other code.
+    `noise` is the folder of noise floors, `across` what the sides differ in, `changed` the cases whose code differs.
     """
 
     noise: str
@@ -122,15 +118,15 @@ class PairJudge:
         a, b = records
         key = by_workload if self.across == "variants" else by_name
         floors = stored_noise(b.machine["id"], Path(self.noise))
-        found = compare(a, b, floors, self.rules, metric=self.metric, key=key, changed=self.changed)
-        return undecided(found, records, key)
+        comparison = compare(a, b, floors, self.rules, metric=self.metric, key=key, changed=self.changed)
+        return undecided(comparison, records, key)
 
 
-# Selection of what a comparison of two builds measures: both are compiled first, which needs no GPU.
+# Selection of the cases to measure: both builds are compiled first, which needs no GPU.
 
 Builds = tuple[Build, Build]
 _Files = tuple[tuple[tuple[Path, str], ...], tuple[tuple[Path, str], ...]]
-# What decides how a package compiles and launches; where two packages differ in it, the same kernel may run otherwise.
+# Files that decide how a package compiles and launches: if they differ, the same kernel may run differently.
 _DECIDING = ("compilation", "backends", "spec/launch.py", "spec/case.py", "spec/inputs.py")
 _DECIDING_REFERENCE = ("backends/numpy_reference.py", "backends/host.py", "spec/correctness.py", "spec/inputs.py")
 
@@ -146,39 +142,35 @@ class _CodePair:
     @property
     def files(self) -> _Files:
         """The files and symbols of the machine code on both sides."""
-        a, b = (tuple((one.path, one.symbol) for one in code.entries.values()) for code in self.codes)
+        a, b = (tuple((entry.path, entry.symbol) for entry in code.entries.values()) for code in self.codes)
         return a, b
 
     @property
     def problem(self) -> str | None:
-        """Why a side has no code; None where both have."""
+        """Why a side has no code; None if both have code."""
         return self.codes[1].problem or self.codes[0].problem
 
     @property
     def broken(self) -> Literal["a", "b"] | None:
-        """The side without code; A where neither has any."""
+        """The side without code; A if both lack it."""
         return "a" if self.codes[0].problem else "b" if self.codes[1].problem else None
 
     @property
     def reasons(self) -> tuple[ChangeReason, ...]:
         """What differs between the sides."""
         a, b = self.codes
+        # Compilers name themselves; the specs name them where a side was not compiled.
+        compilers = [code.compiled.compiler for code in self.codes if code.compiled]
+        if len(compilers) < 2:
+            compilers = [toolchain_of(case.spec.options).compiler for case in self.cases]
         differs: dict[ChangeReason, bool] = {
             "code": a.code != b.code,
             "launch": a.launch != b.launch,
             "inputs": a.inputs != b.inputs,
-            "compiler": a.code != b.code and self._compilers[0] != self._compilers[1],
+            "compiler": a.code != b.code and compilers[0] != compilers[1],
             "reference": a.reference != b.reference,
         }
         return tuple(reason for reason, changed in differs.items() if changed)
-
-    @property
-    def _compilers(self) -> tuple[str, str]:
-        """The compilers of both sides: as they call themselves where both compiled, else as the specs name them."""
-        made = [code.compiled.compiler for code in self.codes if code.compiled]
-        named = [toolchain_of(case.spec.options).compiler for case in self.cases]
-        a, b = made if len(made) == 2 else named
-        return a, b
 
 
 def selected(
@@ -186,8 +178,8 @@ def selected(
 ) -> Selection:
     """Return the role of every case that both builds have, which are in the same order.
 
-    Only sources whose text or headers differ are compiled; where the code will be `launched`, that of the control as
-    well, which the processes that time it would compile one after the other. `everything` is why all cases are
+    Only sources whose text or headers differ are compiled. If the code will be `launched`, that of the control sample
+    is compiled too: the timing processes would compile it one after the other. `everything` is why all cases are
     measured nevertheless.
     """
     started = time.perf_counter()
@@ -198,40 +190,39 @@ def selected(
     ahead = _control_jobs(both, jobs, reader) if launched and any(jobs) else []
     compiled = compiled_jobs([*(job for pair in jobs if pair for job in pair), *ahead])
     pairs = [_pair(cases, job, compiled, reader) for cases, job in zip(both, jobs, strict=True)]
-    found = tuple(_selected(pairs, everything))
+    chosen = tuple(_selected(pairs, everything))
     seconds = {"reading": read - started, "compiling": time.perf_counter() - read}
-    return Selection(by, found, everything, seconds)
+    return Selection(by, chosen, everything, seconds)
 
 
 def split_by_backend(selection: Selection) -> tuple[Selection, tuple[str, ...]]:
-    """Return the selection without the cases that changed in nothing that the backend runs, and the names of those.
+    """Return the selection without the cases whose change the backend does not run, and the names of those cases.
 
-    Of a backend that runs references these are the cases whose source or launch alone changed; where all cases are to
-    be measured, and on any other backend, there are none.
+    On a backend that runs references, a case is left out if only its source or launch changed. No case is left out on
+    other backends or when all cases are measured.
     """
     if selection.by != "reference" or selection.everything:
         return selection, ()
-    idle = [one for one in selection.cases if one.reasons and not set(one.reasons) & set(RUN_BY_REFERENCE)]
-    kept = tuple(one for one in selection.cases if one not in idle)
-    return replace(selection, cases=kept), tuple(one.case for one in idle)
+    idle = [case for case in selection.cases if case.reasons and not set(case.reasons) & set(RUN_BY_REFERENCE)]
+    kept = tuple(case for case in selection.cases if case not in idle)
+    return replace(selection, cases=kept), tuple(case.case for case in idle)
 
 
 def with_broken(selection: Selection, broken: Mapping[str, str]) -> Selection:
-    """Return the selection with cases of A, too, whose spec cannot be used in B; `broken` has the reasons."""
+    """Return the selection with the cases of A whose spec cannot be used in B added; `broken` has the reasons."""
     more = (SelectedCase(name, "does not build", problem=reason, broken="b") for name, reason in broken.items())
     return replace(selection, cases=(*selection.cases, *more))
 
 
 def restricted(builds: Builds, selection: Selection) -> Builds:
-    """Return the builds with the cases that are measured; with none where nothing changed, unless all are measured."""
-    wanted = selection.names("measured", "control") if selection.changed or selection.everything else ()
-    kept = set(wanted)
+    """Return the builds with only the cases to measure; without cases if nothing changed, unless all are measured."""
+    kept = set(selection.names("measured", "control") if selection.changed or selection.everything else ())
     a, b = (replace(build, cases=tuple(case for case in build.cases if case.name in kept)) for build in builds)
     return a, b
 
 
 def other_package(builds: Builds, by: CodeIdentity = "machine code") -> str | None:
-    """Return why identical code may not run alike: the sides' own packages differ in what runs it; None where not."""
+    """Return why identical code may run differently: their packages differ in what runs it; None if not."""
     here = Path(prism_bench.__file__).parent
     roots = [build.place.root / "prism_bench" if build.place.root else here for build in builds]
     names = _DECIDING_REFERENCE if by == "reference" else _DECIDING
@@ -241,7 +232,7 @@ def other_package(builds: Builds, by: CodeIdentity = "machine code") -> str | No
 
 
 def other_environment(builds: Builds) -> str | None:
-    """Return why identical machine code may not run alike: the variables of the sides differ; None where not."""
+    """Return why identical machine code may run differently: the sides' variables differ; None if they do not."""
     a, b = (build.place.variables for build in builds)
     names = sorted(name for name in {*a, *b} if a.get(name) != b.get(name))
     return f"{', '.join(names)} differs between the sides" if names else None
@@ -257,7 +248,7 @@ def _deciding(package: Path, names: Sequence[str]) -> str:
 
 
 def _jobs(pair: tuple[Case, Case], reader: CodeReader) -> tuple[CodeJob, CodeJob] | None:
-    """Return what is compiled for the two sides of a case; None where nothing is, or their sources are the same."""
+    """Return the jobs of the two sides of a case; None if nothing is compiled or their sources are the same."""
     try:
         a, b = (reader.job(case) if reader.is_compiled(case) else None for case in pair)
     except Exception:  # what a spec raises, `CodeReader.code` reports
@@ -268,15 +259,15 @@ def _jobs(pair: tuple[Case, Case], reader: CodeReader) -> tuple[CodeJob, CodeJob
 def _control_jobs(
     both: Sequence[tuple[Case, Case]], jobs: Sequence[tuple[CodeJob, CodeJob] | None], reader: CodeReader
 ) -> list[CodeJob]:
-    """Return what is compiled for the control, as far as the sources show what belongs to it."""
+    """Return the jobs of the control sample, as far as the sources show which cases belong to it."""
     same = [pair[1] for pair, job in zip(both, jobs, strict=True) if not job and not pair[1].spec.ceiling]
-    chosen = set(control_sample({case.name: _work(case) for case in same}))
-    found: list[CodeJob] = []
+    sample = set(control_sample({case.name: _work(case) for case in same}))
+    ahead: list[CodeJob] = []
     for case in same:
         with suppress(Exception):  # what a spec raises, `CodeReader.code` reports
-            job = reader.job(case) if case.name in chosen and reader.is_compiled(case) else None
-            found += [job] if job else []
-    return found
+            if case.name in sample and reader.is_compiled(case) and (job := reader.job(case)):
+                ahead.append(job)
+    return ahead
 
 
 def _pair(
@@ -286,27 +277,29 @@ def _pair(
     reader: CodeReader,
 ) -> _CodePair:
     python = [_python_hash(tuple(folder.resolve() for folder in python_of(case))) for case in cases]
-    found = [compiled[job] for job in jobs] if jobs else [None, None]
+    outcomes = [compiled[job] for job in jobs] if jobs else [None, None]
     known = python[0] == python[1]
-    a, b = (reader.code(case, one, known_fills=known) for case, one in zip(cases, found, strict=True))
+    a, b = (reader.code(case, outcome, known_fills=known) for case, outcome in zip(cases, outcomes, strict=True))
     return _CodePair(cases[0].name, cases, (a, b))
 
 
 @cache
 def _python_hash(folders: tuple[Path, ...]) -> str:
-    """Return a hash of all Python files of the folders; of a worktree it is made once, since none is changed."""
+    """Return a hash of all Python files of the folders; cached, since the files of a worktree do not change."""
     files = (file for folder in folders for file in folder.rglob("*.py"))
     # A set: the built-in shared folder is one of the two folders of a checkout's catalogue, and both of this one's.
-    known = {hashlib.sha256(file.name.encode() + file.read_bytes()).hexdigest() for file in files}
-    return hashlib.sha256("".join(sorted(known)).encode()).hexdigest()
+    hashes = {hashlib.sha256(file.name.encode() + file.read_bytes()).hexdigest() for file in files}
+    return hashlib.sha256("".join(sorted(hashes)).encode()).hexdigest()
 
 
 def _selected(pairs: Sequence[_CodePair], everything: str | None) -> Iterator[SelectedCase]:
-    """Yield the cases: those that differ are measured, and all with `everything`; of the others a sample is control."""
+    """Yield the cases: differing ones (with `everything` all) are measured; a sample of the others is the control."""
     whole = [pair for pair in pairs if pair.problem is None]
     same = {pair.name: _work(pair.cases[1]) for pair in whole if not pair.reasons and not pair.cases[1].spec.ceiling}
     control = set(control_sample(same))
-    differences = _differences(whole)
+    changed = {pair.files: pair for pair in whole if "code" in pair.reasons and all(pair.files)}
+    entries_of = [(pair.codes[0].entries, pair.codes[1].entries) for pair in changed.values()]
+    differences = dict(zip(changed, on_all_cores(_difference, entries_of), strict=True))
     for pair in pairs:
         if pair.problem is not None:
             yield SelectedCase(pair.name, "does not build", problem=pair.problem, broken=pair.broken)
@@ -323,26 +316,19 @@ def _work(case: Case) -> CaseWork:
     return CaseWork(case.spec.name, case.sizes.bytes_moved, case.sizes.flops or 0)
 
 
-def _differences(pairs: Sequence[_CodePair]) -> dict[_Files, CodeDifference]:
-    """Return the differences of machine code by the files of both sides; several processes list them."""
-    unique = {pair.files: pair for pair in pairs if "code" in pair.reasons and all(pair.files)}
-    sides = [(pair.codes[0].entries, pair.codes[1].entries) for pair in unique.values()]
-    return dict(zip(unique, on_all_cores(_difference, sides), strict=True))
-
-
 def _difference(pair: tuple[Entries, Entries]) -> CodeDifference:
     return code_differences(*pair)
 
 
-# What the gate finds in a record, with all that is kept next to it: baseline, earlier records and noise floors.
+# The gate's findings in a record, compared with the baseline, earlier records and noise floors next to it.
 
 
 def judged(source: Path | None, catalogue: Catalogue, runs: Path, noise: Path) -> Gate:
     """Return what the gate finds in the record at `source`, with the records below `runs` and noise floors in `noise`.
 
-    Without a `source` it is the record below `runs` that was measured last; of another tool's records that of the
-    newest commit, since other tools measure commits in any order. Raise a ResultsError where there is no record, and
-    for a record, a baseline or a budget that cannot be read or does not fit.
+    Without a `source`, judge the record below `runs` that was measured last; of another tool's records, that of the
+    newest commit, since other tools measure commits in any order. Raise ResultsError if there is no record, and for a
+    record, a baseline or a budget that cannot be read or does not fit.
     """
     path = source or store.newest(runs)
     record = store.read(path)
@@ -353,7 +339,7 @@ def judged(source: Path | None, catalogue: Catalogue, runs: Path, noise: Path) -
     floors = stored_noise(str(reading.record.machine.get("id")), noise)
     boards = KnownBoards(lambda: history, str(reading.record.machine.get("id")), reading.record.backend)
     earlier = earlier_records(reading.record, history, runs)
-    known = earlier_runs([one.record for one in earlier]).known_apart if earlier else {}
+    known = earlier_runs([run.record for run in earlier]).known_apart if earlier else {}
     baseline = baseline_part(reading, path, runs, floors, boards, known)
     last = once(last_part(reading, history, runs, floors, earlier), [baseline])
     return gate(reading, path, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])

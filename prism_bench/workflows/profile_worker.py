@@ -2,9 +2,9 @@
 
     python -m prism_bench.workflows.profile_worker ORDER EVENTS
 
-ORDER is a JSON file with a `ProfileOrder`; each event is written to EVENTS as a line of JSON, an
-`attribution.ProfileEvent`. A case that fails is reported and skipped. An error that makes the device useless, or a case
-that takes too long, ends the process: its parent goes on with the rest in another.
+ORDER is a JSON file with a `ProfileOrder`; each event is written to EVENTS as a line of JSON, a `ProfileEvent`. A case
+that fails is reported and skipped. An error that makes the device unusable, or a case that takes too long, ends the
+process: its parent continues with the rest in another.
 """
 
 import json
@@ -33,7 +33,7 @@ from prism_bench.units import count_text
 
 
 class CaseEnd(TypedDict, total=False):
-    """How a case ended, the number of its launches, and of those that followed it."""
+    """End of a case: its status, the number of its launches, and of the launches that followed it."""
 
     status: Required[Status]
     reason: Required[str | None]
@@ -44,8 +44,8 @@ class CaseEnd(TypedDict, total=False):
 class ProfileEvent(TypedDict, total=False):
     """One event of the profiled program.
 
-    In order: `begin` of a case, `at` for each thing done with it, then its `end` with the fields of a `CaseEnd`; `late`
-    where it takes too long; `left` are cases that there was no time for.
+    In order: `begin` of a case, `at` for each stage, then its `end` with the fields of a `CaseEnd`; `late` if it takes
+    too long; `left` are the cases for which no time was left.
     """
 
     begin: str
@@ -81,8 +81,8 @@ def attributed(
 ) -> dict[str, CaseLaunches]:
     """Return the launches of each case, and those that followed it: by the ranges around them, else by their order.
 
-    With `cut` a case ended the program, so that some of its launches may come last. A ResultsError where there are no
-    ranges, and the launches are not as many as the cases' plans have.
+    With `cut` a case ended the program, so that some of its launches may come last. ResultsError if there are no ranges
+    and the number of launches is not that of the cases' plans.
     """
     ordered = sorted(launches, key=lambda launch: launch.id)
 
@@ -90,7 +90,7 @@ def attributed(
         return [launch for launch in ordered if any(f":{name}:" in cell for cell in launch.ranges)]
 
     by_range = {name: (within(name), within(f"after {name}")) for name in ends}
-    if cut or sum(len(own) + len(after) for own, after in by_range.values()) == len(ordered):
+    if cut or sum(len(of_case) + len(after) for of_case, after in by_range.values()) == len(ordered):
         return by_range
     expected = sum(end["launches"] + end.get("following", 0) for end in ends.values())
     if expected != len(ordered):
@@ -111,8 +111,8 @@ def launched(events: Sequence[ProfileEvent]) -> bool:
 
 
 def cut_short(events: Sequence[ProfileEvent], case_seconds: float) -> tuple[Status, str]:
-    """Return status and reason of the case in which the program ended: too late or by itself, and during what."""
-    last, name = [(place, event["begin"]) for place, event in enumerate(events) if "begin" in event][-1]
+    """Return status and reason of the case in which the program ended: timed out or crashed, and in which stage."""
+    last, name = [(index, event["begin"]) for index, event in enumerate(events) if "begin" in event][-1]
     during = [event["at"] for event in events[last:] if "at" in event]
     stage = during[-1] if during else "making its inputs"
     if any("late" in event for event in events[last:]):
@@ -121,7 +121,7 @@ def cut_short(events: Sequence[ProfileEvent], case_seconds: float) -> tuple[Stat
 
 
 def read_events(path: Path) -> list[ProfileEvent]:
-    """Return the events that are written completely by now."""
+    """Return the events that are completely written so far."""
     if not path.is_file():
         return []
     return [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
@@ -162,7 +162,7 @@ class ProfilerMarks:
 
     @contextmanager
     def profiled(self) -> Iterator[None]:
-        """Let a profiler collect here and nowhere else; the device is idle at both ends."""
+        """Let a profiler collect only here; the device is idle at both ends."""
         if self._cuda is None:
             yield
             return
@@ -176,7 +176,7 @@ class ProfilerMarks:
 
 
 class ProfileOrder(TypedDict):
-    """What to launch: `once` marks all cases together, `traffic` writes back what each leaves in L2 behind it."""
+    """Cases to launch: `once` marks all cases together, `traffic` writes back the data that each leaves in L2."""
 
     backend: str
     catalogue: str
@@ -207,7 +207,11 @@ class ProfiledCases:
                 self._write({**self._guarded(catalogue.case(name)), "end": name})
 
     def _guarded(self, case: Case) -> CaseEnd:
-        guard = Timer(self._order["case_seconds"], self._late, (case,))
+        def end_process() -> None:
+            self._write({"late": case.task})
+            os._exit(_TOO_LONG)
+
+        guard = Timer(self._order["case_seconds"], end_process)
         guard.daemon = True
         guard.start()
         try:
@@ -224,10 +228,6 @@ class ProfiledCases:
             return failed
         finally:
             guard.cancel()
-
-    def _late(self, case: Case) -> None:
-        self._write({"late": case.task})
-        os._exit(_TOO_LONG)
 
     def _case(self, case: Case) -> CaseEnd:
         inputs = case.inputs()
@@ -248,7 +248,7 @@ class ProfiledCases:
         return {"status": "wrong" if reason else "ok", "reason": reason, "launches": launches, "following": following}
 
     def _launch(self, case: Case, runnable: Runnable) -> int:
-        """Launch between the marks; return how many more kernels followed, which write the case's data in L2 back."""
+        """Launch between the marks; return the number of kernels that followed, to write back the case's data in L2."""
         harness = getattr(self._backend, "harness", None) if self._order["traffic"] else None
         if harness:
             harness.clear_caches()

@@ -1,4 +1,4 @@
-"""Profiles of cases: a program that launches each case once runs under a profiler."""
+"""Profiles of cases: a worker launches each case once under ncu, nsys or CUPTI; records keep what they count."""
 
 import shlex
 import sys
@@ -21,7 +21,7 @@ from prism_bench.io.documents import json_line
 from prism_bench.io.files import Saver, write_atomically
 from prism_bench.io.workers import environment
 from prism_bench.profilers import metrics, ncu, tools
-from prism_bench.profilers.metrics import Chip, ProfiledLaunch, chip_of
+from prism_bench.profilers.metrics import ProfiledLaunch, chip_of
 from prism_bench.profilers.metrics import counters_of_chip as chip_counters
 from prism_bench.profilers.tools import OTHER, ProfilerFailed, classify, last_words
 from prism_bench.record import identity, store
@@ -42,14 +42,12 @@ from prism_bench.workflows.profile_worker import (
     read_events,
 )
 
-# Profiles of cases: a program that launches each case once runs under ncu; its counts are kept with the results.
-#
 # One capture holds as many cases as it can: a profiler takes seconds to start. When a case ends the program, another
-# capture continues with the rest. A failure of the profiler itself, before it counted anything, is an error; later, it
-# is the reason of the cases that are left.
+# capture continues with the rest. A failure of the profiler itself before it counted anything is an error; later, it
+# is the reason of the remaining cases.
 
 _GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
-PART = 64  # cases that one program goes through: ncu writes its report when that ends, and not before
+PART = 64  # cases that one program launches: ncu writes its report only when the program ends
 _SERIAL = "ncu runs one launch at a time; the tools cupti and nsys see gaps and copies"
 
 
@@ -59,12 +57,12 @@ _Profiled = tuple[Status, str | None, JsonTable | None]  # status and reason of 
 
 @dataclass(frozen=True)
 class ProfilePlan:
-    """How to profile: which set of metrics, what is done to clocks and caches, how long, and where reports are kept.
+    """Settings of profiling: the set of metrics, control of clocks and caches, limits, and the folder of reports.
 
-    `extra` are metrics by ncu's own names. `seconds` is for all cases, `case_seconds` for one; `verify` compares the
-    launch that is profiled, `lines` samples at which source lines its warps wait. `tried` is when (UTC) a case was last
-    profiled, by its name: those that never were go first, then the oldest, so that a limit does not leave out the same
-    ones every time.
+    `extra` are metrics by ncu's own names. `seconds` limits all cases, `case_seconds` each case; `verify` compares the
+    profiled launch with the reference, `lines` samples the source lines at which its warps wait. `tried` is when (UTC)
+    a case was last profiled, by name: cases never profiled go first, then the oldest, so that a limit does not leave
+    out the same cases every time.
     """
 
     folder: Path
@@ -79,7 +77,7 @@ class ProfilePlan:
 
     @property
     def traffic(self) -> bool:
-        """Whether DRAM bytes alone are counted, in one pass, with what a case leaves in L2: our own flush serves."""
+        """Whether only DRAM bytes are counted, in one pass and with the bytes left in L2; the worker clears caches."""
         return self.chosen == "traffic"
 
 
@@ -103,9 +101,9 @@ def profile(
     *,
     keep: Callable[[RunRecord], object] = lambda _: None,
 ) -> RunRecord:
-    """Return a record whose cases hold what ncu counted. Raises ProfilerFailed where it counted nothing at all.
+    """Return a record whose cases hold what ncu counted. Raises ProfilerFailed if it counted nothing at all.
 
-    `keep` gets what is counted so far after every part of the cases but the last.
+    `keep` gets the counts so far after every part of the cases but the last.
     """
     if plan.chosen not in metrics.SETS:
         raise UsageError(f"no set of metrics is called '{plan.chosen}'; there are {', '.join(metrics.SETS)}")
@@ -118,14 +116,14 @@ def profile(
         cases = list(dict.fromkeys([*empty[:1], *cases]))  # the empty kernel identifies latency-bound cases
         compile_ahead(cases, backend.device)
     profiling = _Profiling(catalogue, backend, plan, report)
-    results = profiling.results(cases, lambda found: keep(_record(catalogue, backend, found, clock)))
+    results = profiling.results(cases, lambda partial: keep(_record(catalogue, backend, partial, clock)))
     return _record(catalogue, backend, results, clock)
 
 
 def record_of_profiles(
     catalogue: Catalogue, backend: Backend, cases: list[Case], profiles: Mapping[str, JsonTable]
 ) -> RunRecord:
-    """Return a record whose cases hold profiles made elsewhere; a case without one has the reason."""
+    """Return a record whose cases hold profiles made elsewhere; a case without a profile has the reason."""
     none = "the tracer saw no work in its range"
     results = [
         replace(
@@ -143,7 +141,7 @@ def _record(catalogue: Catalogue, backend: Backend, results: Sequence[CaseResult
 
 
 class _Profiling:
-    """Captures of the cases, one after the other, until all have a result."""
+    """Captures of the cases, repeated until all have a result."""
 
     def __init__(self, catalogue: Catalogue, backend: Backend, plan: ProfilePlan, report: Report) -> None:
         self._catalogue, self._backend, self._plan, self._report = catalogue, backend, plan, report
@@ -151,9 +149,13 @@ class _Profiling:
         self._tool = tools.find("ncu")
 
     def results(self, cases: Sequence[Case], keep: Callable[[list[CaseResult]], object]) -> list[CaseResult]:
-        """Return one result per case, in their order; `keep` gets those after every part but the last."""
-        names = [case.task for case in sorted(cases, key=self._last_tried)]
-        found: dict[str, _Profiled] = {}
+        """Return one result per case, in their order; `keep` gets the results after every part but the last."""
+
+        def last_tried(case: Case) -> str:  # the empty kernel comes first, and is never left out
+            return "" if case.spec.ceiling == "launch" else self._plan.tried.get(case.name, "")
+
+        names = [case.task for case in sorted(cases, key=last_tried)]
+        profiled: dict[str, _Profiled] = {}
         end = time.monotonic() + self._plan.seconds
         part = 0
         while names and time.monotonic() < end:
@@ -162,28 +164,24 @@ class _Profiling:
                 with files.allowed():
                     capture = self._capture(names[:PART], part, end - time.monotonic())
             except KeyboardInterrupt:
-                if not found:
+                if not profiled:
                     raise
                 break
             except ProfilerFailed as error:
-                if not found:
+                if not profiled:
                     raise
-                found |= {name: ("failed", str(error), None) for name in names}
+                profiled |= {name: ("failed", str(error), None) for name in names}
                 break
-            found |= self._profiled(capture)
-            names = [name for name in names if name not in found]
+            profiled |= self._profiled(capture)
+            names = [name for name in names if name not in profiled]
             if names:
-                keep(self._so_far(cases, found))
-        return self._so_far(cases, found)
+                keep(self._so_far(cases, profiled))
+        return self._so_far(cases, profiled)
 
-    def _so_far(self, cases: Sequence[Case], found: Mapping[str, "_Profiled"]) -> list[CaseResult]:
+    def _so_far(self, cases: Sequence[Case], profiled: Mapping[str, "_Profiled"]) -> list[CaseResult]:
         late = f"left out: interrupted, or the limit of {self._plan.seconds:.0f} s was over"
-        ends = ((case, found.get(case.task, ("skipped", late, None))) for case in cases)
+        ends = ((case, profiled.get(case.task, ("skipped", late, None))) for case in cases)
         return [replace(result_of(case, status, why), profile=counted or {}) for case, (status, why, counted) in ends]
-
-    def _last_tried(self, case: Case) -> str:
-        """Return when the case was last profiled; the empty kernel comes first, and is never left out."""
-        return "" if case.spec.ceiling == "launch" else self._plan.tried.get(case.name, "")
 
     def _capture(self, names: list[str], part: int, seconds: float) -> Capture:
         report = self._plan.folder / f"part{part}.ncu-rep"
@@ -218,7 +216,7 @@ class _Profiling:
         }
 
     def _exported(self, report: Path, ended: tools.Ended, must: bool) -> list[ProfiledLaunch]:
-        """Return the launches in the report; ProfilerFailed with ncu's words where there must be some and are none."""
+        """Return the launches in the report; ProfilerFailed with ncu's message if there `must` be some and are none."""
         complaint: ResultsError | None = None
         table = report.with_suffix(".csv")
         for command in ncu.exports(self._tool, report) if report.is_file() else ():
@@ -232,29 +230,29 @@ class _Profiling:
         raise self._failure(replace(ended, text=f"{ended.text}\n==ERROR== {complaint}") if complaint else ended)
 
     def _failure(self, ended: tools.Ended) -> ProfilerFailed:
-        failure, words = classify(ended.text, ended.status, produced=False) or OTHER, last_words(ended.text)
+        failure, complaint = classify(ended.text, ended.status, produced=False) or OTHER, last_words(ended.text)
         if failure.name == "unknown_metric":
-            names = [name for name in self._plan.extra if name in words]
-            words = "; ".join([words, *(metrics.advice(name, chip_counters()) for name in names)])
-        return ProfilerFailed("ncu", failure, words)
+            names = [name for name in self._plan.extra if name in complaint]
+            complaint = "; ".join([complaint, *(metrics.advice(name, chip_counters()) for name in names)])
+        return ProfilerFailed("ncu", failure, complaint)
 
     def _profiled(self, capture: Capture) -> dict[str, "_Profiled"]:
-        """Return status, reason and counts by case: of those that ended, and of the one that ended the program."""
+        """Return status, reason and counts by case: of the cases that ended, and of a case that ended the program."""
         ends = ends_of(capture.events)
         begun = [event["begin"] for event in capture.events if "begin" in event]
         cut = bool(begun) and begun[-1] not in ends
         groups = attributed(capture.launches, ends, cut)
-        found: dict[str, _Profiled] = {
+        profiled: dict[str, _Profiled] = {
             name: (end["status"], end["reason"], self._counted(capture, *groups[name])) for name, end in ends.items()
         }
         if cut:
-            found[begun[-1]] = (*cut_short(capture.events, self._plan.case_seconds), None)
+            profiled[begun[-1]] = (*cut_short(capture.events, self._plan.case_seconds), None)
         for event in capture.events:
             late = f"left out: the limit of {self._plan.seconds:.0f} s was over"
-            found |= dict.fromkeys(event.get("left", ()), ("skipped", late, None))
+            profiled |= dict.fromkeys(event.get("left", ()), ("skipped", late, None))
         if not begun:
             raise ResultsError("the profiled program ended before its first case; its log is next to the report")
-        return found
+        return profiled
 
     def _counted(
         self, capture: Capture, launches: Sequence[ProfiledLaunch], following: Sequence[ProfiledLaunch]
@@ -267,6 +265,12 @@ class _Profiling:
         }
         lines = self._lines(capture.report, launches) if self._plan.lines and capture.report else {}
         added["launches"] = {"value": len(launches), "unit": "1", "source": "launches that ncu profiled"}
+        # The bytes that the case left dirty in L2, as the kernel after it wrote them back.
+        reason = "only --set traffic follows a case to its last written byte"
+        added["write_back_bytes"] = {"value": None, "unit": "B", "reason": reason}
+        if following:
+            counts = metrics.combined(following, self._chip, "traffic")
+            added["write_back_bytes"] = counts["dram_write_bytes"]
         return {
             "tool": "ncu",
             "version": self._tool.version,
@@ -275,36 +279,30 @@ class _Profiling:
             "cache_control": "own" if self._plan.traffic else "all",
             "passes": capture.passes,
             "command": shlex.join(capture.command),
-            "kernels": [{"kernel": one.kernel, "grid": list(one.grid), "block": list(one.block)} for one in launches],
-            "values": values | added | _written_back(following, self._chip),
-            "asked": {name: [one.value(name) for one in launches] for name in self._plan.extra},
+            "kernels": [
+                {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)} for launch in launches
+            ],
+            "values": values | added,
+            "asked": {name: [launch.value(name) for launch in launches] for name in self._plan.extra},
             **lines,
         }
 
     def _lines(self, report: Path, launches: Sequence[ProfiledLaunch]) -> JsonTable:
-        """Return the source lines of a case with samples; why there are none where ncu prints no page that is read."""
+        """Return the source lines of a case with samples, or why ncu printed no readable page."""
         page = report.with_suffix(".source.csv")
-        found = []
+        pages = []
         try:
             for launch in launches:
                 tools.run(ncu.source_export(self._tool, report, launch.id), page, 2 * _GRACE)
-                found.append(ncu.read_source_page(page))
+                pages.append(ncu.read_source_page(page))
         except (ResultsError, ProfilerFailed) as error:
             return {"lines": [], "no_lines": str(error)}
-        return {"lines": ncu.together(found)}
+        return {"lines": ncu.together(pages)}
 
 
-def _written_back(following: Sequence[ProfiledLaunch], chip: Chip) -> dict[str, JsonTable]:
-    """Return the bytes that the case left dirty in L2, as the kernel after it wrote them back."""
-    if not following:
-        reason = "only --set traffic follows a case to its last written byte"
-        return {"write_back_bytes": {"value": None, "unit": "B", "reason": reason}}
-    return {"write_back_bytes": metrics.combined(following, chip, "traffic")["dram_write_bytes"]}
+# Jobs: the tool that profiles, the place of the record, and another record that takes its counters.
 
-
-# A profile of cases: which tool makes it, where its record is kept, and the record that takes its counters.
-
-# Failures of ncu with which counters are closed to us, and only a tracer can work; others are for the user to see.
+# Failures of ncu after which a tracer can still work; all others are for the user to see.
 CLOSED = ("not_installed", "permission", "library_not_loaded", "driver_mismatch", "device_not_supported")
 
 
@@ -323,7 +321,7 @@ class ProfileJob:
         return store.RecordPlace(self.reports)
 
     def counted(self, plan: ProfilePlan, report: Callable[[str], object]) -> RunRecord:
-        """Return what ncu counted; ProfilerFailed where it counted nothing at all. `report` takes the progress."""
+        """Return what ncu counted; ProfilerFailed if it counted nothing at all. `report` takes the progress."""
         plan = replace(plan, folder=self.reports / "captures", tried=self._last_tried(plan.chosen))
 
         def show(progress: tuple[int, str]) -> None:
@@ -334,17 +332,19 @@ class ProfileJob:
     def traced(self, tool: str, seconds: float) -> RunRecord:
         """Return the launches, gaps and copies that nsys or CUPTI traced."""
         names = [case.task for case in self.cases]
-        where = (self.catalogue, self.backend.name)
         if tool == "nsys":
-            timeline, repeats = tracing.trace_with_nsys(*where, names, self.reports / "captures", seconds), 1
+            folder = self.reports / "captures"
+            timeline = tracing.trace_with_nsys(self.catalogue, self.backend.name, names, folder, seconds)
+            repeats = 1
         else:
-            traced = tracing.trace_cases(*where, {name: [name] for name in names}, seconds=seconds)
-            timeline, repeats = traced.timeline, tracing.REPEATS
-        found = profiles(ledger(timeline, most=len(names)), repeats)
-        return record_of_profiles(self.catalogue, self.backend, list(self.cases), found)
+            sequences = {name: [name] for name in names}
+            timeline = tracing.trace_cases(self.catalogue, self.backend.name, sequences, seconds=seconds).timeline
+            repeats = tracing.REPEATS
+        counted = profiles(ledger(timeline, most=len(names)), repeats)
+        return record_of_profiles(self.catalogue, self.backend, list(self.cases), counted)
 
     def keep(self, record: RunRecord) -> tuple[Path, Path]:
-        """Keep the record, and the table of the newest counters of every case of this machine; return both paths."""
+        """Save the record and the table of every case's newest counters on this machine; return both paths."""
         path = self.place.save(record)
         table = newest_rows(newest_counted(store.readable(self.place.root, path.parent.name)))
         write_atomically(path.parent / "metrics.csv", csv_text(table).encode())
@@ -358,12 +358,12 @@ class ProfileJob:
                 f"{into}: measured on {other.machine.get('id')}, profiled on {record.machine['id']}; "
                 "counters are added to times of the same machine only"
             )
-        found = {case.name: case.profile for case in record.cases if case.profile}
-        cases = tuple(replace(case, profile=found.get(case.name, case.profile)) for case in other.cases)
+        profiled = {case.name: case.profile for case in record.cases if case.profile}
+        cases = tuple(replace(case, profile=profiled.get(case.name, case.profile)) for case in other.cases)
         return store.save(replace(other, cases=cases), into)
 
     def _last_tried(self, chosen: str) -> dict[str, str]:
-        """Return when this set was last tried on each case on this machine, by the readable records of the folder."""
+        """Return when this set was last tried on each case of this machine, by the readable records of the folder."""
         tried: dict[str, str] = {}
         for _, record in store.readable(self.reports, identity.machine(self.backend.facts())["id"]):
             if any(case.profile.get("set") == chosen for case in record.cases):
@@ -373,10 +373,10 @@ class ProfileJob:
 
 def read_capture(path: Path) -> list[ProfiledLaunch]:
     """Return the launches of a capture of ncu, a report or its CSV."""
-    return list((ncu if path.suffix == ".ncu-rep" else ncu).read(path))
+    return list(ncu.read(path))
 
 
-# Why a case of a record takes its time: what the record, the newest profiles and an earlier run know of it.
+# Why a case of a record takes its time, by the record, the newest profiles and an earlier run.
 
 
 def why_of(record: RunRecord, name: str, runs: Path, profiles: Path) -> Why:
@@ -385,18 +385,14 @@ def why_of(record: RunRecord, name: str, runs: Path, profiles: Path) -> Why:
     A kernel's name, or one of its variants', chooses its largest case, as the kernel's page does.
     """
     counted = newest_counted(store.readable(profiles, str(record.machine.get("id", ""))))
-    case = _named(record, name)
-    return why_in(record, case, counted, _before(record, case, runs))
-
-
-def _named(record: RunRecord, name: str) -> CaseResult:
-    sized = [case for case in record.cases if not case.is_edge]
-    found = next((case for case in record.cases if case.name == name), None)
-    found = found or largest([case for case in sized if name in (case.kernel, case.name.partition("[")[0])])
-    if found is None:
+    case = next((case for case in record.cases if case.name == name), None)
+    if case is None:
+        sized = [case for case in record.cases if not case.is_edge]
+        case = largest([case for case in sized if name in (case.kernel, case.name.partition("[")[0])])
+    if case is None:
         known = {case.name for case in record.cases} | {case.name.partition("[")[0] for case in record.cases}
         raise unknown("kernel or case", name, known)
-    return found
+    return why_in(record, case, counted, _before(record, case, runs))
 
 
 def _before(record: RunRecord, case: CaseResult, runs: Path) -> tuple[str, CaseResult] | None:
@@ -404,7 +400,7 @@ def _before(record: RunRecord, case: CaseResult, runs: Path) -> tuple[str, CaseR
     for facts in reversed(store.read_history(runs).before(record)):
         with suppress(ResultsError):
             cases = store.read(runs / facts.file).cases
-            same = next((one for one in cases if one.name == case.name and one.code), None)
+            same = next((earlier for earlier in cases if earlier.name == case.name and earlier.code), None)
             if same and (case.is_edge or is_timed(same)):
                 return Path(facts.file).name.removesuffix(".json.gz"), same
     return None

@@ -1,10 +1,9 @@
-"""Program that CUPTI watches from inside: sequences of cases, or a Python script.
+"""Program that traces itself with CUPTI: sequences of cases, or a Python script.
 
     python -m prism_bench.workflows.trace_worker ORDER
 
-ORDER is a JSON file with a `TraceOrder`. A sequence's cases are launched one after the
-other, again and again, as a caller without a CUDA graph would; its host cost is taken without CUPTI first, then with
-it.
+ORDER is a JSON file with a `TraceOrder`. A sequence's cases are launched repeatedly in order, as a caller without a
+CUDA graph would; its host cost is measured without CUPTI first, then with it.
 """
 
 import json
@@ -26,7 +25,7 @@ from prism_bench.spec.case import Case
 
 
 class TraceOrder(TypedDict, total=False):
-    """What to trace into the file `timeline`: a `script` (its path and words), or sequences of cases by range name."""
+    """Order of a trace into the file `timeline`: a `script` (path and arguments), or sequences of cases by range."""
 
     timeline: str
     script: list[str]
@@ -37,7 +36,7 @@ class TraceOrder(TypedDict, total=False):
 
 
 def main() -> None:
-    """Carry out the order; exit status 2, with the error as the last line, where it cannot be done."""
+    """Carry out the order; exit with 2 and the error as the last line if that fails."""
     try:
         _work(json.loads(Path(sys.argv[1]).read_text()))
     except PrismBenchError as error:
@@ -50,35 +49,30 @@ def _work(order: TraceOrder) -> None:
     path, script = Path(order.get("timeline", "")), order.get("script")
     if script:
         collector, costs = ActivityCollector(runtime=True), {}
-        _script(script, collector)
+        sys.argv = list(script)
+        with collector:
+            try:  # as `python` would run it; the trace is kept however the script ends
+                runpy.run_path(script[0], run_name="__main__")
+            except SystemExit as ended:
+                if ended.code:
+                    print(f"traced: {script[0]} ended with {ended.code}", file=sys.stderr)
     else:
         backend, catalogue = open_backend(order.get("backend", "")), discover(order.get("catalogue", ""))
         collector, repeats = ActivityCollector(), order.get("repeats", 1)
         costs = {
-            name: _sequence(backend, collector, name, [catalogue.case(one) for one in cases], repeats)
+            name: _sequence(backend, collector, name, [catalogue.case(case) for case in cases], repeats)
             for name, cases in order.get("sequences", {}).items()
         }
     save(collector.timeline(), path)
     path.with_suffix(".json").write_text(json_line(costs))
 
 
-def _script(words: Sequence[str], collector: ActivityCollector) -> None:
-    """Run the script as `python` would, CUPTI watching; what was seen is kept, however it ends."""
-    sys.argv = list(words)
-    with collector:
-        try:
-            runpy.run_path(words[0], run_name="__main__")
-        except SystemExit as ended:
-            if ended.code:
-                print(f"traced: {words[0]} ended with {ended.code}", file=sys.stderr)
-
-
 def _sequence(
     backend: Backend, collector: ActivityCollector, name: str, cases: Sequence[Case], repeats: int
 ) -> dict[str, float]:
-    """Return host seconds per repeat without and with CUPTI: launching alone, without waiting for the device.
+    """Return host seconds of launching per repeat, without and with CUPTI, not waiting for the device.
 
-    Either is preceded by as many repeats again: CUPTI allocates its buffers while it sees the first work launched.
+    Both are preceded by the same number of repeats: CUPTI allocates its buffers when it sees the first launches.
     """
     wait = getattr(backend.xp, "cuda", None)
     synchronize = wait.runtime.deviceSynchronize if wait else lambda: None

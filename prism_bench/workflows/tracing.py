@@ -34,7 +34,7 @@ class LaunchCost:
 
 @dataclass(frozen=True)
 class TracedRun:
-    """A timeline, and by range the host's cost of launching it, where cases were launched."""
+    """A timeline and, if cases were launched, the host's cost of launching each range."""
 
     timeline: Timeline
     costs: Mapping[str, LaunchCost] = field(default_factory=dict[str, LaunchCost])
@@ -47,7 +47,7 @@ def trace_cases(
     repeats: int = REPEATS,
     seconds: float = 300.0,
 ) -> TracedRun:
-    """Launch each sequence of cases (by name) `repeats` times in a range of its name, CUPTI watching."""
+    """Launch each sequence of cases (by name) `repeats` times in a range of its name, traced by CUPTI."""
     order: TraceOrder = {
         "backend": backend,
         "catalogue": str(catalogue.folder),
@@ -57,9 +57,9 @@ def trace_cases(
     return _traced(order, seconds)
 
 
-def trace_script(words: Sequence[str], seconds: float = 300.0) -> TracedRun:
-    """Run a Python script with its words, CUPTI watching; the ranges that it pushes are seen."""
-    program = [word for word in words if word not in ("python", "python3", sys.executable)]
+def trace_script(arguments: Sequence[str], seconds: float = 300.0) -> TracedRun:
+    """Run a Python script with its arguments, traced by CUPTI with the ranges that it pushes."""
+    program = [word for word in arguments if word not in ("python", "python3", sys.executable)]
     if not program or not program[0].endswith(".py"):
         raise UsageError(
             "CUPTI watches Python scripts: give the path of a .py file and its words; capture any other "
@@ -72,11 +72,11 @@ def trace_script(words: Sequence[str], seconds: float = 300.0) -> TracedRun:
 
 def _traced(order: TraceOrder, seconds: float) -> TracedRun:
     with tempfile.TemporaryDirectory() as folder:
-        place, path = Path(folder) / "order.json", Path(folder) / "timeline.npz"
-        place.write_text(json_line({**order, "timeline": str(path)}))
+        order_file, path = Path(folder) / "order.json", Path(folder) / "timeline.npz"
+        order_file.write_text(json_line({**order, "timeline": str(path)}))
         library = injection_library()
         ranges = {"NVTX_INJECTION64_PATH": library} if library else {}
-        command = [sys.executable, "-m", "prism_bench.workflows.trace_worker", str(place)]
+        command = [sys.executable, "-m", "prism_bench.workflows.trace_worker", str(order_file)]
         log = Path(folder) / "log"
         ended = tools.run(command, log, seconds, lambda: None, PYTHONPATH=environment()["PYTHONPATH"], **ranges)
         if ended.status == 2 and not path.is_file():
@@ -90,13 +90,13 @@ def _traced(order: TraceOrder, seconds: float) -> TracedRun:
 def trace_with_nsys(
     catalogue: Catalogue, backend: str, cases: Sequence[str], folder: Path, seconds: float = 300.0
 ) -> Timeline:
-    """Launch each case once in a range of its name, nsys watching; its report stays in `folder`."""
+    """Launch each case once in a range of its name, traced by nsys, whose report stays in `folder`."""
     report = folder / "capture.nsys-rep"
     for old in folder.glob("capture.*"):
         old.unlink()
-    with tempfile.TemporaryDirectory() as place:
-        order = Path(place) / "order.json"
-        plain: ProfileOrder = {
+    with tempfile.TemporaryDirectory() as temporary:
+        order_file, events = Path(temporary) / "order.json", Path(temporary) / "events"
+        order: ProfileOrder = {
             "backend": backend,
             "catalogue": str(catalogue.folder),
             "cases": list(cases),
@@ -106,9 +106,8 @@ def trace_with_nsys(
             "case_seconds": seconds,
             "once": True,
         }
-        order.write_text(json_line(plain))
-        events = str(Path(place) / "events")
-        program = [sys.executable, "-m", "prism_bench.workflows.profile_worker", str(order), events]
+        order_file.write_text(json_line(order))
+        program = [sys.executable, "-m", "prism_bench.workflows.profile_worker", str(order_file), str(events)]
         command, log = nsys.capture(tools.find("nsys"), report, program), report.with_suffix(".log")
         ended = tools.run(command, log, seconds + _GRACE, PYTHONPATH=environment()["PYTHONPATH"])
     if not report.is_file():

@@ -1,4 +1,4 @@
-"""The bytes that a kernel's source requests, counted on the emulator, next to the bytes that its spec declares."""
+"""Bytes that a kernel's source requests, counted on the emulator, next to the bytes that its spec declares."""
 
 from dataclasses import dataclass, replace
 
@@ -13,11 +13,11 @@ SMALL = 4096  # bytes that a kernel may request as well: parameters that every b
 
 @dataclass(frozen=True)
 class CaseTraffic:
-    """What one call of a case asked of memory, all its launches together.
+    """Memory traffic of one call of a case, all its launches together.
 
-    `requested` counts every access of every thread, `touched` the different bytes of inputs and outputs, `scratch` the
-    different bytes of working memory. `complaint` is what exceeds the spec, or why nothing was counted. `left_out` is
-    why nothing can be counted of a form in another language, which is no defect of it.
+    `requested` counts every access of every thread, `touched` the distinct bytes of inputs and outputs, `scratch` the
+    distinct bytes of working memory. `complaint` is what exceeds the spec, or why nothing was counted. `left_out` is
+    why a form in another language cannot be counted, which is not a defect.
     """
 
     case: str
@@ -40,26 +40,26 @@ def traffic(case: Case, seed: int = 0) -> CaseTraffic:
     try:
         with EmulatorBackend("race").prepare(case, case.inputs(seed)) as runnable:
             runnable()
-            found = _counted(case, runnable)
-            return replace(found, complaint=_complaint(case, found))
+            counts = _counted(case, runnable)
+            return replace(counts, complaint=_complaint(case, counts))
     except PrismBenchError as error:
         return CaseTraffic(case.name, case.sizes.bytes_moved, complaint=str(error))
 
 
 def _counted(case: Case, runnable: EmulatorRunnable) -> CaseTraffic:
-    """Return the sums over the launches; arguments differ by the names that each launch was given."""
+    """Return the sums over the launches; each launch has its own names for its arguments."""
     touched = scratch = 0
     steps = [step for step in runnable.steps if isinstance(step, Launch)]
     counts = [report.traffic for report in runnable.reports if report.traffic is not None]
     for step, counted in zip(steps, counts, strict=True):
         names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
-        for one in counted.arguments:
-            argument, unique = case.spec.argument(names[one.argument]), one.unique_read + one.unique_written
-            own = isinstance(argument, Array) and argument.scratch
-            scratch, touched = scratch + unique * own, touched + unique * (not own)
+        for row in counted.arguments:
+            argument, unique = case.spec.argument(names[row.argument]), row.unique_read + row.unique_written
+            is_scratch = isinstance(argument, Array) and argument.scratch
+            scratch, touched = scratch + unique * is_scratch, touched + unique * (not is_scratch)
 
     def total(name: str) -> int:
-        return sum(getattr(one, name) for one in counts)
+        return sum(getattr(count, name) for count in counts)
 
     return CaseTraffic(
         case=case.name,
@@ -73,11 +73,11 @@ def _counted(case: Case, runnable: EmulatorRunnable) -> CaseTraffic:
     )
 
 
-def _complaint(case: Case, found: CaseTraffic) -> str | None:
-    factor, declared = case.spec.traffic_factor, found.declared
-    if found.touched > _MODEL_ALLOWANCE * declared:
-        return f"touches {found.touched} bytes of its inputs and outputs; the spec declares {declared}"
-    if factor is None or found.requested <= factor * declared + SMALL:
+def _complaint(case: Case, counts: CaseTraffic) -> str | None:
+    factor, declared = case.spec.traffic_factor, counts.declared
+    if counts.touched > _MODEL_ALLOWANCE * declared:
+        return f"touches {counts.touched} bytes of its inputs and outputs; the spec declares {declared}"
+    if factor is None or counts.requested <= factor * declared + SMALL:
         return None
-    times = found.requested / max(1, declared)
+    times = counts.requested / max(1, declared)
     return f"asks for {times:.3g} times the declared {declared} bytes; its spec allows {factor:g} times"

@@ -38,7 +38,7 @@ from prism_bench.workflows.tuning.choice import (
 )
 from prism_bench.workflows.tuning.search import best_few, require_strategy, search
 
-# Trials of cases in many configurations: one process verifies and times them, fresh ones time the best few again.
+# Trials: one process verifies and times the configurations of cases, fresh processes time the best few again.
 
 _CLOCKS = ("cold_time", "wall_time")  # of a device, and of a CPU
 _QUICK = Criterion(precision=0.01, min_samples=8, max_samples=30, seconds=0.15)
@@ -46,16 +46,19 @@ _QUICK = Criterion(precision=0.01, min_samples=8, max_samples=30, seconds=0.15)
 
 @dataclass(frozen=True)
 class Trial:
-    """A case as it was launched, and its result."""
+    """A launched case and its result."""
 
     case: Case
     result: CaseResult
 
     @property
     def measured(self) -> Measurement | None:
-        """The time of the case, or None where it is not right or its time is invalid."""
-        found = (self.result.measurement(clock) for clock in _CLOCKS)
-        return next((one for one in found if one and one.valid and one.samples), None)
+        """The time of the case, or None if its output is wrong or its time is invalid."""
+        measurements = (self.result.measurement(clock) for clock in _CLOCKS)
+        return next(
+            (measurement for measurement in measurements if measurement and measurement.valid and measurement.samples),
+            None,
+        )
 
     @property
     def seconds(self) -> float | None:
@@ -64,16 +67,16 @@ class Trial:
 
     @property
     def reason(self) -> str | None:
-        """The reason why it has no time."""
+        """The reason why the case has no time."""
         if self.seconds is not None:
             return None
-        empty = next((one.reason for one in self.result.measurements if one.reason), "nothing was timed")
-        return self.result.reason or empty
+        reasons = [measurement.reason for measurement in self.result.measurements if measurement.reason]
+        return self.result.reason or next(iter(reasons), "nothing was timed")
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Where trials run: a backend's name, a catalogue, and the seconds that one trial may take."""
+    """Environment of trials: a backend's name, a catalogue, and the seconds that one trial may take."""
 
     backend: str
     catalogue: Catalogue
@@ -93,9 +96,9 @@ class Bench:
 
 
 class Trials:
-    """Tries cases in one process, quickly: verified on one seed, then timed. Use it in a `with` block.
+    """Quick trials in one process: verified on one seed, then timed. Use them in a `with` block.
 
-    The code of the tasks `ahead` is compiled on all cores before.
+    The code of the tasks `ahead` is compiled on all cores first.
     """
 
     def __init__(self, bench: Bench, ahead: Sequence[str] = ()) -> None:
@@ -106,11 +109,11 @@ class Trials:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The device's facts, once a case was tried."""
+        """The device's facts, available after the first trial."""
         return self._conversation.facts
 
     def __call__(self, case: Case) -> Trial:
-        """Verify and time the case; one that crashes or takes too long ends its process, and another continues."""
+        """Verify and time the case; a case that crashes or times out ends its process, and another continues."""
         try:
             (plain,) = self._conversation.ask(case.task, self._bench.timeout)
         except WorkerDied as died:
@@ -118,12 +121,12 @@ class Trials:
         return Trial(case, decode_case(plain))
 
     def at_edges(self, case: Case) -> str | None:
-        """Return what is wrong at the edges of the case's kernel as the case is launched, or None."""
+        """Return why the kernel fails at its edges in the case's configuration, or None."""
         try:
             results = [decode_case(plain) for plain in self._conversation.ask(edges_task(case), self._bench.timeout)]
         except WorkerDied as died:
             return _dead(case, died, self._bench).reason
-        return next((one.reason for one in results if one.status not in ("ok", "skipped")), None)
+        return next((result.reason for result in results if result.status not in ("ok", "skipped")), None)
 
     def __enter__(self) -> "Trials":
         return self
@@ -148,45 +151,42 @@ def timed_in_turn(
 ) -> Iterator[dict[str, Measurement]]:
     """Time every case of every side in `processes` fresh processes of its side, the sides in turn: A B C, C B A, ...
 
-    Yields after each round, by task, the measurements of all processes so far together. No further round starts that
-    would not be over by `end` if it took as long as the last one. The cases are verified already; a case that fails
+    Yield after each round, by task, the merged measurements of all processes so far. No further round starts that
+    would not be over by `end` if it took as long as the last round. The cases are verified already; a case that fails
     nevertheless has no entry.
     """
-    found: dict[str, list[Measurement | None]] = {}
+    measurements: dict[str, list[Measurement | None]] = {}
+
+    settings = replace(Settings(), seeds=(0,))
 
     def turn(side: Sequence[Case], number: int) -> None:
-        for trial in _round(bench, shuffled(side, 0, number), lambda case: report(number, case)):
-            found.setdefault(trial.case.task, []).append(trial.measured)
+        if not side:
+            return
+        with Conversation(bench.order(settings, verifies=False), HERE) as conversation:
+            for case in shuffled(side, 0, number):
+                report(number, case)
+                try:
+                    (plain,) = conversation.ask(case.task, bench.timeout)
+                    result = decode_case(plain)
+                except WorkerDied as died:
+                    result = _dead(case, died, bench)
+                measurements.setdefault(case.task, []).append(Trial(case, result).measured)
 
     for _ in rounds(sides, range(1, processes + 1), turn, end):
-        timed = {task: [part for part in parts if part] for task, parts in found.items()}
-        yield {task: merged(parts) for task, parts in timed.items() if len(parts) == len(found[task])}
+        timed = {task: [part for part in parts if part] for task, parts in measurements.items()}
+        yield {task: merged(parts) for task, parts in timed.items() if len(parts) == len(measurements[task])}
 
 
-def _round(bench: Bench, cases: Sequence[Case], report: Callable[[Case], None]) -> Iterator[Trial]:
-    if not cases:
-        return
-    settings = replace(Settings(), seeds=(0,))
-    with Conversation(bench.order(settings, verifies=False), HERE) as conversation:
-        for case in cases:
-            report(case)
-            try:
-                (plain,) = conversation.ask(case.task, bench.timeout)
-                yield Trial(case, decode_case(plain))
-            except WorkerDied as died:
-                yield Trial(case, _dead(case, died, bench))
+# The session: search each case's configurations, time the best again, decide and keep.
 
-
-# A tuning session: search each case's configurations, time the best again, decide and keep.
-
-SEARCH_SHARE = 0.6  # of the seconds there are: the rest is for fresh processes
+SEARCH_SHARE = 0.6  # of the available seconds: the rest is for fresh processes
 
 
 @dataclass(frozen=True)
 class TuningPlan:
     """Effort of a session: `budget` configurations by `strategy`, the best `few` again in `processes`.
 
-    A UsageError where there is no such strategy.
+    Raises UsageError for an unknown strategy.
     """
 
     strategy: str = "auto"
@@ -201,29 +201,28 @@ class TuningPlan:
 
 @dataclass(frozen=True)
 class TuningFound:
-    """What was measured so far: the searched cases, times of fresh processes by task, and facts of the device."""
+    """Measurements of a session: the searched cases, times of fresh processes by task, and facts of the device."""
 
     searched: tuple[Searched, ...] = ()
     again: Mapping[str, Measurement] = field(default_factory=dict[str, Measurement])
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def decisions(self, noise: Path) -> tuple[Decided, ...]:
-        """Return what is launched from now on; `noise` is the folder of noise floors."""
-        return tuple(decided(self.searched, self.again, self._known(noise)))
-
-    def _known(self, noise: Path) -> dict[str, Spread]:
-        """Return the noise of the cases on this machine, by name."""
+        """Return the decision on each case; `noise` is the folder of noise floors."""
         floors = stored_noise(identity.machine(self.facts)["id"], noise)
-        names = {one.default.name: self.again.get(one.default.task) for one in self.searched}
-        if not floors:
-            return {}
-        spreads = {name: floors.spread(name, found.metric) for name, found in names.items() if found}
-        return {name: spread for name, spread in spreads.items() if spread is not None}
+        spreads: dict[str, Spread] = {}
+        if floors:
+            for searched in self.searched:
+                measurement = self.again.get(searched.default.task)
+                spread = floors.spread(searched.default.name, measurement.metric) if measurement else None
+                if spread is not None:
+                    spreads[searched.default.name] = spread
+        return tuple(decided(self.searched, self.again, spreads))
 
 
 @dataclass(frozen=True)
 class TuningResult:
-    """Decisions of a session, the cases that time did not allow for, and facts of the device."""
+    """Decisions of a session, the cases `left` for lack of time, and facts of the device."""
 
     decisions: tuple[Decided, ...]
     left: tuple[Case, ...]
@@ -250,7 +249,7 @@ class TuningSession:
     def run(
         self, cases: Sequence[Case], noise: Path, keep: Callable[[TuningResult], object] = lambda _: None
     ) -> TuningResult:
-        """Return what was decided; Ctrl-C, or a backend that no longer starts, keeps what was found by then.
+        """Return the decisions; Ctrl-C, or a backend that no longer starts, ends the session with those so far.
 
         Interim results go to `keep` after the search and after every round.
         """
@@ -277,7 +276,10 @@ class TuningSession:
         return TuningResult(self.found.decisions(noise), left, self._facts, seconds, complete and not left)
 
     def _search_all(self, spaces: Sequence[Sequence[Case]]) -> None:
-        """Search case by case until their share of the time is over; compile first what is tried whole, and edges."""
+        """Search case by case until the search's share of the time is over.
+
+        Spaces that are tried whole are compiled first, with the edges of their kernels.
+        """
         whole = [case for space in spaces if len(space) <= self._plan.budget for case in space]
         ahead = [*(case.task for case in whole), *(edges_task(case) for case in whole)]
         tried, total = count(), sum(min(len(space), self._plan.budget) for space in spaces)
@@ -297,9 +299,9 @@ class TuningSession:
     def _rounds(self) -> Iterator[None]:
         """Time the default, the best, the second best ... in turn in fresh processes; yield before and after rounds."""
         yield
-        with_best = [one for one in self._searched if one.best]
-        sides = [[one.default for one in with_best]]
-        sides += [[one.best[k] for one in with_best if len(one.best) > k] for k in range(self._plan.few)]
+        with_best = [searched for searched in self._searched if searched.best]
+        sides = [[searched.default for searched in with_best]]
+        sides += [[searched.best[k] for searched in with_best if len(searched.best) > k] for k in range(self._plan.few)]
         total, done = sum(map(len, sides)) * self._plan.processes, count()
 
         def report(process: int, case: Case) -> None:
@@ -315,19 +317,19 @@ class TuningSession:
 def _search(
     space: Sequence[Case], trial: Callable[[Case], Trial], at_edges: Callable[[Case], str | None], plan: TuningPlan
 ) -> Searched:
-    """Try every configuration that the search chooses; the best few are verified at the edges too."""
+    """Try each configuration that the search chooses; verify the best few at the edges, too."""
     by_choice = {tuple(case.configuration.items()): case for case in space}
     tasks = {case.task: case for case in space}
     seconds: dict[str, float] = {}
     refused: dict[str, str] = {}
 
     def measure(configuration: Mapping[str, Any]) -> float | None:
-        found = trial(by_choice[tuple(configuration.items())])
-        if found.seconds is None:
-            refused[found.case.task] = found.reason or ""
+        result = trial(by_choice[tuple(configuration.items())])
+        if result.seconds is None:
+            refused[result.case.task] = result.reason or ""
             return None
-        seconds[found.case.task] = found.seconds
-        return found.seconds
+        seconds[result.case.task] = result.seconds
+        return result.seconds
 
     search([case.configuration for case in space], measure, plan.strategy, plan.budget)
     tried = len(seconds) + len(refused)
@@ -343,42 +345,42 @@ def _search(
 
 
 def require_readable(facts: Mapping[str, Any], store: Path, noise: Path) -> None:
-    """Raise a ResultsError where this machine's choices or noise floors cannot be read: better now than later."""
+    """Raise ResultsError if this machine's choices or noise floors cannot be read, before anything is measured."""
     machine = identity.machine(facts)["id"]
     read_kept(path_for(machine, store))
     stored_noise(machine, noise)
 
 
 def keep(session: TuningResult, bench: Bench, folder: Path) -> Path | None:
-    """Put what was settled into the machine's store and return its path, None where nothing was settled.
+    """Put the settled decisions into the machine's store and return its path, None if there are none.
 
     A store of another device of the same name is replaced.
     """
     commit, _ = identity.commit_of(bench.catalogue.folder)
-    found = [_choice(one, session.facts, commit) for one in session.decisions if one.settled]
-    if not found:
+    choices = [_choice(decision, session.facts, commit) for decision in session.decisions if decision.settled]
+    if not choices:
         return None
     machine, device = identity.machine(session.facts)["id"], session.facts.get("device", "")
     path = path_for(machine, folder)
     kept = read_kept(path)
     if kept is None or kept.misfit(device, bench.backend):
         kept = KeptChoices(machine, device, bench.backend)
-    return write_kept(kept.with_choices(found), path)
+    return write_kept(kept.with_choices(choices), path)
 
 
-def _choice(one: Decided, facts: Mapping[str, Any], commit: str | None) -> TuningChoice:
-    case = one.searched.default
+def _choice(decision: Decided, facts: Mapping[str, Any], commit: str | None) -> TuningChoice:
+    case = decision.searched.default
     return TuningChoice(
         kernel=case.kernel,
         workload=dict(case.workload),
-        configuration=one.chosen.configuration,
+        configuration=decision.chosen.configuration,
         default=case.configuration,
-        seconds=one.seconds,
-        speedup=one.speedup,
-        interval=one.interval,
-        reason=one.reason,
-        tried=one.searched.tried,
-        refused=len(one.searched.refused),
+        seconds=decision.seconds,
+        speedup=decision.speedup,
+        interval=decision.interval,
+        reason=decision.reason,
+        tried=decision.searched.tried,
+        refused=len(decision.searched.refused),
         source=launched(case.spec),
         toolchain=toolchain_of(facts),
         created=identity.timestamp(datetime.now(UTC)),
@@ -386,12 +388,12 @@ def _choice(one: Decided, facts: Mapping[str, Any], commit: str | None) -> Tunin
     )
 
 
-# Stored choices brought up to date with the catalogue without a device: kept where the launch is what it was.
+# Restamping: stored choices are updated to the catalogue without a device, and kept if their launch is unchanged.
 
 
 @dataclass(frozen=True)
 class Restamped:
-    """The choices that hold, how many of them have a new hash, and the reasons of those that were `dropped`."""
+    """The choices that still hold, the number of `changed` hashes, and the `dropped` choices with reasons."""
 
     kept: tuple[TuningChoice, ...]
     changed: int
@@ -399,25 +401,25 @@ class Restamped:
 
 
 def restamp(path: Path, catalogue: Catalogue) -> Restamped:
-    """Rewrite the choices at `path` for the catalogue; a ResultsError where there are none.
+    """Rewrite the choices at `path` for the catalogue; ResultsError if the file is missing.
 
-    A choice whose launch is the same at its commit, which is checked out for it, gets the hash of today. One whose
-    launch changed since, or is gone, is dropped.
+    The commit of each choice is checked out. A choice whose launch was the same there gets today's hash. A choice whose
+    launch changed since, or whose kernel is gone, is dropped.
     """
     kept = read_kept(path)
     if kept is None:
         raise ResultsError(f"{path}: there is no such file; 'prism-bench tune' makes one")
     with ExitStack() as stack:
         then = _Then(catalogue, stack)
-        found = judged(kept.choices, lambda name: _hash(catalogue, name), then.hash)
-    write_kept(KeptChoices(kept.machine, kept.device, kept.backend, found.kept), path)
-    return found
+        result = judged(kept.choices, lambda name: _hash(catalogue, name), then.hash)
+    write_kept(KeptChoices(kept.machine, kept.device, kept.backend, result.kept), path)
+    return result
 
 
 def judged(
     choices: Sequence[TuningChoice], now: Callable[[str], str | None], then: Callable[[str, str], str | None]
 ) -> Restamped:
-    """Keep the choices whose hash, by kernel `now` and by kernel and commit `then`, is the same; drop the others."""
+    """Keep the choices whose hash `now` (of a kernel) and `then` (of a kernel and commit) is the same; drop others."""
     kept: list[TuningChoice] = []
     dropped: list[tuple[TuningChoice, str]] = []
     changed = 0
@@ -445,9 +447,9 @@ class _Then:
         self._catalogues: dict[str, Catalogue] = {}
 
     def hash(self, kernel: str, commit: str) -> str | None:
-        """Return the hash of a kernel at a commit, None where it was not there."""
+        """Return the hash of a kernel at a commit, None if the catalogue lacked it."""
         if commit not in self._catalogues:
-            top = next((one for one in self._folder.parents if (one / ".git").exists()), self._folder.parent)
+            top = next((parent for parent in self._folder.parents if (parent / ".git").exists()), self._folder.parent)
             tree = self._stack.enter_context(checked_out(commit, top))
             self._catalogues[commit] = discover(tree / self._folder.relative_to(top))
         return _hash(self._catalogues[commit], kernel)

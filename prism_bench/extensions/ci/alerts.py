@@ -145,7 +145,7 @@ def _later(here: dict[str, Any], there: dict[str, Any]) -> dict[str, Any]:
 
 
 def read(path: Path) -> Ledger:
-    """Return the ledger at `path`; an empty one where there is none, a ResultsError where it cannot be read."""
+    """Return the ledger at `path`; an empty one where there is none, ResultsError if it cannot be read."""
     try:
         plain: Any = json_of(path, "a readable ledger of alerts")
         if plain["version"] != _VERSION:

@@ -128,7 +128,7 @@ class AsvProject:
 def project_at(folder: Path, home: Path, site: Path) -> AsvProject | None:
     """Return asv's project in `folder`; None where asv.conf.json is missing or does not use our suites.
 
-    Raise a UsageError where it does and asv is not installed, a ResultsError for a file that cannot be read.
+    Raise UsageError if it does and asv is not installed, a ResultsError for a file that cannot be read.
     """
     if not (folder / _CONFIGURATION).is_file():
         return None
@@ -172,7 +172,7 @@ def entered_run(project: AsvProject, path: Path) -> tuple[str, str]:
 def hand_over(project: AsvProject, record: Path, log: Path) -> Path:
     """Give asv the record's samples and let it write its pages; return their first page.
 
-    Raise a ResultsError where a step fails; `log` has what asv printed.
+    Raise ResultsError if a step fails; `log` has what asv printed.
     """
     machine, commit = entered_run(project, record)
     with log.open("ab") as stream:

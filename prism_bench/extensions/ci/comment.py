@@ -116,7 +116,7 @@ class ComparedFile:
 
 
 def read_comparison(path: Path) -> ComparedFile:
-    """Return the comparison in a file; a ResultsError where it is none, or too large."""
+    """Return the comparison in a file; ResultsError if it is none, or too large."""
     what = "a comparison; 'prism-bench compare --json' prints one"
     try:
         size = path.stat().st_size
@@ -169,7 +169,7 @@ _SPACE = 600  # characters kept for notes of what was cut
 
 
 def comment(found: ComparedFile, page: str | None = None) -> str:
-    """Return the comment, ending with a newline; `page` is a link to all numbers, a UsageError where it is none."""
+    """Return the comment, ending with a newline; `page` is a link to all numbers, UsageError if it is none."""
     moved = [*found.of("slower"), *found.of("faster")]
     fixed = [MARK, f"### {headline(found)}", _origin(found), *_alarms(found)]
     last = [_repeat(found, moved), _link(page), _small_print(found)]
@@ -184,7 +184,7 @@ def comment(found: ComparedFile, page: str | None = None) -> str:
 
 def headline(found: ComparedFile) -> str:
     """Return the counts in one line; what cannot be trusted comes first."""
-    untrusted, bad = _untrusted(found), {one.case for one in found.findings if one.gravity == "bad"}
+    untrusted, bad = _untrusted(found), {finding.case for finding in found.findings if finding.gravity == "bad"}
     broken = [row for row in _unmeasured(found) if row.case in bad]
     counts = [
         (len(found.of("slower")), "slower"),
@@ -196,7 +196,7 @@ def headline(found: ComparedFile) -> str:
         (len(untrusted), "untrusted"),
     ]
     words = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing was compared"
-    if any(one.gravity == "untrusted" and one.case is None for one in found.findings):
+    if any(finding.gravity == "untrusted" and finding.case is None for finding in found.findings):
         return f"Prism Bench: cannot be trusted ({words})"
     return f"Prism Bench: {words}"
 
@@ -226,9 +226,9 @@ def _origin(found: ComparedFile) -> str:
 
 def _alarms(found: ComparedFile) -> Iterator[str]:
     """Yield the findings about the whole comparison that are worse than a note."""
-    words = [one.message for one in found.findings if one.case is None and one.gravity != "note"]
+    words = [finding.message for finding in found.findings if finding.case is None and finding.gravity != "note"]
     if words:
-        yield "> [!WARNING]\n" + "\n".join(f"> {text(one)}" for one in words[:5])
+        yield "> [!WARNING]\n" + "\n".join(f"> {text(word)}" for word in words[:5])
 
 
 _Section = tuple[list[str], tuple[str, str]]
@@ -276,7 +276,7 @@ def _fitted(rows: Sequence[str], frame: tuple[str, str], room: int) -> str:
 
 
 def _row(row: CommentedCase) -> str:
-    old, new = (value_text(row.metric or "cold_time", one) for one in row.seconds)
+    old, new = (value_text(row.metric or "cold_time", second) for second in row.seconds)
     interval = f"{_percent(row.low)} to {_percent(row.high)}" if row.low is not None and row.high is not None else "-"
     machine = f" (machine {_percent(row.shift)})" if row.shift and f"{row.shift:.3f}" != "1.000" else ""
     change = f"{_percent(row.ratio)}{machine}"
@@ -331,9 +331,9 @@ def _repeat(found: ComparedFile, moved: Sequence[CommentedCase]) -> str:
     if (
         len(sides) == 2
         and found.commits[0] != found.commits[1]
-        and all(_COMMIT.fullmatch(one or "") for one in found.commits)
+        and all(_COMMIT.fullmatch(commit or "") for commit in found.commits)
     ):
-        sides = [str(one)[:12] for one in found.commits]
+        sides = [str(commit)[:12] for commit in found.commits]
     names = [row.case for row in moved] if len(moved) <= _NAMED else []
     chosen = [word for name in names for word in ("--filter", name)]
     return f"Repeat:\n\n{_shell_block(['prism-bench', 'compare', *found.options.words, *chosen, '--', *sides])}"
@@ -348,5 +348,5 @@ def _link(page: str | None) -> str:
 
 
 def _small_print(found: ComparedFile) -> str:
-    notes = [text(one) for one in found.notes[:5]]
+    notes = [text(note) for note in found.notes[:5]]
     return f"<sub>{'. '.join(notes)}.</sub>" if notes else ""

@@ -25,13 +25,13 @@ def digest(contexts: Iterable[SiteContext], since: date, today: date) -> dict[st
     return {
         "since": since.isoformat(),
         "until": today.isoformat(),
-        "machines": [_machine(one, since, today) for one in contexts],
+        "machines": [_machine(context, since, today) for context in contexts],
     }
 
 
 def _machine(context: SiteContext, since: date, today: date) -> dict[str, Any]:
     nights = [facts for facts in context.own if facts.created[:10] >= since.isoformat()]
-    moved = [one for one in context.shifts if _is_news(context, one, since)]
+    moved = [shift for shift in context.shifts if _is_news(context, shift, since)]
     return {
         "machine": machine_name(context.record),
         "backend": backend_name(context.record),
@@ -45,7 +45,7 @@ def _machine(context: SiteContext, since: date, today: date) -> dict[str, Any]:
         "better": [_shift(one) for one in moved if not one.first.worse],
         "ground": _ground(context, since),
         "untrusted": _concerns(context, "untrusted"),
-        "wrong": [one for one in _concerns(context, "bad") if one["kind"] != "step"],
+        "wrong": [concern for concern in _concerns(context, "bad") if concern["kind"] != "step"],
         "unmeasured": _unmeasured(context),
         "ending": sorted(_ending(context, today), key=lambda one: one["expires"]),
         "left_out": list(context.passed_by),
@@ -101,7 +101,7 @@ def _unmeasured(context: SiteContext) -> list[dict[str, Any]]:
 
 def _without_times(context: SiteContext) -> Iterator[tuple[str, str]]:
     for case in context.reading.cases:
-        if not any(one.samples for one in case.measurements):
+        if not any(measurement.samples for measurement in case.measurements):
             yield case.kernel, f"{case.status}: {case.reason}" if case.reason else case.status
 
 

@@ -40,7 +40,7 @@ class ApiAnswer:
         return self.status == 429 or (self.status == 403 and (remaining == "0" or "Retry-After" in self.headers))
 
     def wait(self, now: float) -> float | None:
-        """Return after how many seconds the limit allows the next request; None where no header names a time."""
+        """Return after how many seconds the limit allows the next request; None if no header names a time."""
         after = (self.headers.get("Retry-After") or "").strip()
         if after.isdecimal():
             return float(after)
@@ -62,7 +62,7 @@ class Api:
         return f"Api({self.host})"
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> ApiAnswer:
-        """Return the answer, whatever its status; a ForgeError where there is none, or a limit takes too long."""
+        """Return the answer, whatever its status; ForgeError without an answer, or if a limit takes too long."""
         waited, reason = 0.0, ""
         for attempt in range(_ATTEMPTS):
             answer, reason = self._once(method, path, body)

@@ -42,7 +42,7 @@ class KeptRaw:
         return self._target.read().files
 
     def problems(self, paths: Sequence[Path]) -> Iterator[str | None]:
-        """Yield for each record why its raw samples are not in the history; None where its copy is the same.
+        """Yield for each record why its raw samples are not in the history; None if its copy is the same.
 
         Every copy is read: its name in the list of the history proves nothing. Raise where the list cannot be read.
         """
@@ -63,9 +63,9 @@ class KeptRaw:
             return False  # what is missing is only missing
 
     def copy(self, path: Path) -> Path | None:
-        """Return the path of a copy in the user's cache; raise a ResultsError where it is not what was kept.
+        """Return the path of a copy in the user's cache; raise ResultsError if it is not what was kept.
 
-        None where the history has no such record, or no history can be read.
+        None if the history has no such record, or no history can be read.
         """
         if path not in self._copies and ShardFolder(path.parent.parent).exists(path.parent.name):
             with suppress(PrismBenchError):

@@ -110,7 +110,7 @@ class Function:
     def __call__(self, *arguments: Operand) -> "FunctionCall":
         if len(arguments) != self.arity:
             raise SpecError(f"{self.name} takes {self.arity} arguments, not {len(arguments)}")
-        return FunctionCall(self, tuple(_as_expression(one) for one in arguments))
+        return FunctionCall(self, tuple(_as_expression(argument) for argument in arguments))
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ class FunctionChoice:
     @property
     def flops(self) -> int:
         """Operations of the costliest function."""
-        return max(one.flops for one in self.functions.values())
+        return max(function.flops for function in self.functions.values())
 
 
 @dataclass(frozen=True)
@@ -195,13 +195,13 @@ def _parts(expression: Expression) -> tuple[Expression, ...]:
 
 def names_in(*expressions: Expression) -> tuple[str, ...]:
     """Return the names that the expressions hold, each once, in order."""
-    found = (part.name for one in expressions for part in walk(one) if isinstance(part, Name))
+    found = (part.name for expression in expressions for part in walk(expression) if isinstance(part, Name))
     return tuple(dict.fromkeys(found))
 
 
 def calls_in(*expressions: Expression) -> Iterator[FunctionCall]:
     """Yield every call of a function in the expressions."""
-    return (part for one in expressions for part in walk(one) if isinstance(part, FunctionCall))
+    return (part for expression in expressions for part in walk(expression) if isinstance(part, FunctionCall))
 
 
 def functions_in(*expressions: Expression) -> tuple[Function | FunctionChoice, ...]:
@@ -211,7 +211,7 @@ def functions_in(*expressions: Expression) -> tuple[Function | FunctionChoice, .
 
 def choices_in(*expressions: Expression) -> tuple[FunctionChoice, ...]:
     """Return the choices of functions that the expressions hold, each once."""
-    return tuple(one for one in functions_in(*expressions) if isinstance(one, FunctionChoice))
+    return tuple(function for function in functions_in(*expressions) if isinstance(function, FunctionChoice))
 
 
 def flops(expression: Expression) -> int:
@@ -232,7 +232,7 @@ def substituted(expression: Expression, by: Mapping[Expression, Expression]) -> 
     if isinstance(expression, Binary):
         return replace(expression, left=substituted(expression.left, by), right=substituted(expression.right, by))
     if isinstance(expression, FunctionCall):
-        return replace(expression, arguments=tuple(substituted(one, by) for one in expression.arguments))
+        return replace(expression, arguments=tuple(substituted(argument, by) for argument in expression.arguments))
     return expression
 
 
@@ -327,7 +327,7 @@ def _of_chosen(expression: OfChosen) -> Evaluator:
 
 
 def _call(call: FunctionCall, includes: Includes) -> Evaluator:
-    arguments = [evaluator(one, includes) for one in call.arguments]
+    arguments = [evaluator(argument, includes) for argument in call.arguments]
     if isinstance(call.function, Function):
         return _applied(call.function, arguments, includes)
     choice: FunctionChoice = call.function
@@ -337,7 +337,7 @@ def _call(call: FunctionCall, includes: Includes) -> Evaluator:
 
 def _applied(function: Function, arguments: list[Evaluator], includes: Includes) -> Evaluator:
     value, asks = includes.value(function.value.module, function.value.name), function.value.asks
-    return lambda values: value(*(one(values) for one in arguments), *(values[name] for name in asks))
+    return lambda values: value(*(argument(values) for argument in arguments), *(values[name] for name in asks))
 
 
 # Functions of the device headers that programs may call, each with its float64 form in kernels/include.
@@ -390,7 +390,7 @@ def cuda(expression: Expression, number: str = "T") -> str:
     if isinstance(expression, Number):
         return f"{number}({expression.value!r})"
     if isinstance(expression, FunctionCall):
-        return f"{_callee(expression.function, number)}({', '.join(cuda(one, number) for one in expression.arguments)})"
+        return f"{_callee(expression.function, number)}({', '.join(cuda(argument, number) for argument in expression.arguments)})"
     if not isinstance(expression, Binary):
         raise TypeError(f"{expression!r} has no CUDA form")
     rank = _RANK[expression.sign]

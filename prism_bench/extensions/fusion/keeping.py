@@ -121,7 +121,7 @@ def keep_source(declaration: Declaration, write: bool) -> GeneratedFile:
 def keep_ptx(declaration: Declaration, catalogue: Catalogue, write: bool) -> list[GeneratedFile]:
     """Compare or write the PTX of an instance of each of the program's kernels for a Hopper device, with its facts.
 
-    Without `write`, PTX of another compiler's version is compared by its source's hash alone. BackendUnavailable where
+    Without `write`, PTX of another compiler's version is compared by its source's hash alone. BackendUnavailable if
     there is no NVRTC.
     """
     source = declaration.source
@@ -141,7 +141,7 @@ def keep_ptx(declaration: Declaration, catalogue: Catalogue, write: bool) -> lis
 
 
 def _without_compiling(stored: PtxFacts | None, made: PtxFacts, write: bool) -> State | None:
-    """Return the state that follows from the facts alone, or None where it takes the compiler."""
+    """Return the state that follows from the facts alone, or None if it takes the compiler."""
     if write:
         return "same" if stored == made else None
     if stored and stored.get("source") != made["source"]:
@@ -166,7 +166,7 @@ def _ptx(source: Path, entries: list[str], kept: Path, write: bool) -> str:
 
 
 def read_facts(path: Path) -> PtxFacts:
-    """Return the facts next to a kept PTX; a SpecError where they cannot be read."""
+    """Return the facts next to a kept PTX; SpecError if they cannot be read."""
     try:
         return cast(PtxFacts, dict(json.loads(path.read_text())))
     except (OSError, TypeError, ValueError, RecursionError) as error:

@@ -164,7 +164,9 @@ class Chunks:
 
     def _outputs(self) -> dict[str, HostArray]:
         outputs = self._case.spec.outputs
-        return {one.name: self._flow.host_array(self._case.sizes.shape(one.name), one.dtype) for one in outputs}
+        return {
+            output.name: self._flow.host_array(self._case.sizes.shape(output.name), output.dtype) for output in outputs
+        }
 
     def _pinned(self, values: HostArray) -> HostArray:
         array = self._flow.host_array(values.shape, values.dtype)
@@ -226,7 +228,7 @@ class SideBySide:
         """Return the outputs, case by case."""
         found: list[HostArray] = []
         for case, runnable in zip(self._cases, self._runnables, strict=True):
-            arrays = runnable.arrays(one.name for one in case.spec.outputs)
+            arrays = runnable.arrays(output.name for output in case.spec.outputs)
             found += [array.get() if hasattr(array, "get") else array.copy() for array in arrays.values()]
         return found
 
@@ -264,7 +266,7 @@ def on_lanes(flow: Flow, calls: Sequence[Callable[[], object]]) -> None:
 
 
 def account(work: Chunks | SideBySide, timed: bool) -> OverlapLedger:
-    """Return the ledger of all forms; VerificationFailed where a whole form gives other results than the first."""
+    """Return the ledger of all forms; VerificationFailed if a whole form gives other results than the first."""
     forms = work.forms()
     _verify(work, [form for form in forms if not form.part])
     seconds: dict[str, list[float]] = {form.name: [] for form in forms}

@@ -62,7 +62,7 @@ class FusionPlan:
     @property
     def tiled(self) -> Tiled | None:
         """The stage that walks a matrix, if there is one."""
-        return next((one for one in self.anchors if isinstance(one, Tiled)), None)
+        return next((anchor for anchor in self.anchors if isinstance(anchor, Tiled)), None)
 
     def local(self, stage: Tiled) -> str:
         """Return what the kernel calls the result of the stage that walks a matrix, apart from an output's name."""
@@ -71,33 +71,33 @@ class FusionPlan:
     @property
     def scans(self) -> tuple[Scan, ...]:
         """The stages that go over all pairs of points."""
-        return tuple(one for one in self.anchors if isinstance(one, Scan))
+        return tuple(anchor for anchor in self.anchors if isinstance(anchor, Scan))
 
     @property
     def nearest(self) -> Nearest | None:
         """The stage that looks for the k-th neighbour, if there is one."""
-        return next((one for one in self.scans if isinstance(one, Nearest)), None)
+        return next((scan for scan in self.scans if isinstance(scan, Nearest)), None)
 
     @property
     def clouds(self) -> tuple[str, ...]:
         """The inputs whose rows are points, in the program's order."""
-        used = {name for one in self.scans for name in one.points}
+        used = {name for scan in self.scans for name in scan.points}
         return tuple(one.name for one in self.program.inputs if one.name in used)
 
     @property
     def reduces(self) -> tuple[Reduce, ...]:
         """The reductions to one number."""
-        return tuple(one for one in self.anchors if isinstance(one, Reduce))
+        return tuple(anchor for anchor in self.anchors if isinstance(anchor, Reduce))
 
     @property
     def chosen(self) -> Reduce | None:
         """The reduction that a parameter chooses, if there is one."""
-        return next((one for one in self.reduces if one.chosen), None)
+        return next((reduce for reduce in self.reduces if reduce.chosen), None)
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
         """All that is computed."""
-        return (*self.outputs.values(), *(e for one in self.anchors for e in one.expressions))
+        return (*self.outputs.values(), *(e for anchor in self.anchors for e in anchor.expressions))
 
     @property
     def choices(self) -> tuple[FunctionChoice, ...]:
@@ -122,7 +122,7 @@ class FusionPlan:
     @property
     def stages_are_the_programs(self) -> bool:
         """Whether these are the program's own stages, not those of another form."""
-        return {one.name: one for one in self.stages} == {one.name: one for one in self.program.stages}
+        return {stage.name: stage for stage in self.stages} == {stage.name: stage for stage in self.program.stages}
 
     @property
     def overwritten(self) -> set[str]:
@@ -181,7 +181,7 @@ def cannot_fuse(stage: str, reason: str) -> SpecError:
 
 
 def refuse(plan: FusionPlan) -> None:
-    """Raise a SpecError with the reason where no one launch does what is planned."""
+    """Raise SpecError with the reason where no one launch does what is planned."""
     _refuse_barriers(plan)
     _refuse_second_matrix(plan)
     _refuse_operands(plan)
@@ -195,9 +195,9 @@ def refuse(plan: FusionPlan) -> None:
 
 
 def _refuse_barriers(plan: FusionPlan) -> None:
-    late = {one.name for one in plan.reduces}
+    late = {reduce.name for reduce in plan.reduces}
     reads = [(name, late & set(names_in(one))) for name, one in plan.outputs.items() if plan.axes[name]]
-    reads += [(one.name, late & set(operands(one))) for one in plan.anchors]
+    reads += [(anchor.name, late & set(operands(anchor))) for anchor in plan.anchors]
     for name, held in reads:
         if held:
             raise cannot_fuse(
@@ -208,7 +208,7 @@ def _refuse_barriers(plan: FusionPlan) -> None:
 
 
 def _refuse_second_matrix(plan: FusionPlan) -> None:
-    tiled = [one for one in plan.anchors if isinstance(one, Tiled)]
+    tiled = [anchor for anchor in plan.anchors if isinstance(anchor, Tiled)]
     for first, stage in pairwise(tiled):
         raise cannot_fuse(
             stage.name,
@@ -278,9 +278,9 @@ def _refuse_scans(plan: FusionPlan) -> None:
     if plan.choices or plan.chosen:
         raise cannot_fuse(first.name, "parameters choose functions and reductions for RowDots and Product alone")
     known = {one.name for one in (*plan.program.inputs, *nearest)}
-    for one in plan.scans:
-        if isinstance(one, Within) and one.radius not in known:
-            raise cannot_fuse(one.name, f"its radius '{one.radius}' is neither an input nor a neighbour's distance")
+    for scan in plan.scans:
+        if isinstance(scan, Within) and scan.radius not in known:
+            raise cannot_fuse(scan.name, f"its radius '{scan.radius}' is neither an input nor a neighbour's distance")
     _refuse_other_axes(plan, plan.axes[first.name])
 
 
@@ -344,7 +344,10 @@ def _of_stage(plan: FusionPlan, stage: Anchor) -> list[tuple[tuple[str, ...], in
     if isinstance(stage, Product):
         return [((*axes[stage.left], axes[stage.right][1]), 2)]
     if isinstance(stage, ColumnSums | RowDots):
-        return [(axes[stage.matrix], 2), (axes[stage.matrix][:1], sum(flops(one) for one in stage.expressions))]
+        return [
+            (axes[stage.matrix], 2),
+            (axes[stage.matrix][:1], sum(flops(expression) for expression in stage.expressions)),
+        ]
     along = axes[stage.name]
     compared = 1 if isinstance(stage, Nearest) else len(stage.points)
     return [*(((*along, *axes[name]), 2) for name in stage.points), ((*along, *along), compared)]

@@ -45,9 +45,9 @@ class Reduce:
     expression: Expression
 
     def __post_init__(self) -> None:
-        for one in self.hows:
-            if one not in REDUCTIONS:
-                raise SpecError(f"stage '{self.name}': unknown reduction '{one}'; known: {', '.join(REDUCTIONS)}")
+        for how in self.hows:
+            if how not in REDUCTIONS:
+                raise SpecError(f"stage '{self.name}': unknown reduction '{how}'; known: {', '.join(REDUCTIONS)}")
 
     @property
     def hows(self) -> tuple[str, ...]:
@@ -107,9 +107,9 @@ class Product:
     expressions: ClassVar[tuple[Expression, ...]] = ()
 
     def __post_init__(self) -> None:
-        for one in self.precisions:
-            if one not in PRECISIONS:
-                raise SpecError(f"stage '{self.name}': unknown precision '{one}'; known: {', '.join(PRECISIONS)}")
+        for precision in self.precisions:
+            if precision not in PRECISIONS:
+                raise SpecError(f"stage '{self.name}': unknown precision '{precision}'; known: {', '.join(PRECISIONS)}")
         if not self.precisions or self.precisions[0] != "float32":
             raise SpecError(f"stage '{self.name}': precisions begin with float32, the kernel's own")
 
@@ -289,7 +289,7 @@ def _check_names(named: Sequence[str], axes: Sequence[str]) -> None:
 
 
 def axes_of(program: FusionProgram, ordered: Sequence[Stage]) -> dict[str, tuple[str, ...]]:
-    """Return the axes of every input, scalar and stage, none for one number; SpecError where operands do not fit."""
+    """Return the axes of every input, scalar and stage, none for one number; SpecError if operands do not fit."""
     axes: dict[str, tuple[str, ...]] = dict.fromkeys((*program.scalars, *extents(program, ordered)), ())
     axes |= {one.name: one.axes for one in program.inputs}
     for stage in ordered:

@@ -96,16 +96,16 @@ class Declared:
 
 def declared(program: FusionProgram) -> Iterator[Declared]:
     """Yield the precisions to choose among: those of all stages' numbers, then those of a product's operands."""
-    product = next((one for one in program.stages if isinstance(one, Product)), None)
+    product = next((stage for stage in program.stages if isinstance(stage, Product)), None)
     for number in program.numbers:
         yield Declared(number, "all stages", "f64" if number == "float64" else None)
     if product:
-        for one in product.precisions[1:]:
-            yield Declared(one, product.name, one, (product.left, product.right))
+        for precision in product.precisions[1:]:
+            yield Declared(precision, product.name, precision, (product.left, product.right))
 
 
 def select(program: FusionProgram, spec: KernelSpec, backend: Backend, question: Question) -> PrecisionChoice:
-    """Try all precisions of the program, whose kernel is `spec`; UsageError where there is nothing to choose by."""
+    """Try all precisions of the program, whose kernel is `spec`; UsageError if there is nothing to choose by."""
     within = question.within or program.within
     if within is None:
         raise UsageError(f"{spec.name}: its program declares no 'within'; give the largest allowed error with --within")
@@ -122,7 +122,7 @@ def select(program: FusionProgram, spec: KernelSpec, backend: Backend, question:
 
 
 def read_sample(path: Path) -> dict[str, HostArray]:
-    """Return the arrays of an .npz file by name; UsageError where it cannot be read."""
+    """Return the arrays of an .npz file by name; UsageError if it cannot be read."""
     try:
         with np.load(path) as archive:
             return dict(archive)

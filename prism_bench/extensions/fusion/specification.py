@@ -91,12 +91,12 @@ class SeparateForm:
     @property
     def sizes(self) -> tuple[Scalar, ...]:
         """The sizes of all launches, each once: those of 64 bits have other names than those of 32."""
-        sizes = (size for one in self.launches for size in one.code.host.sizes)
+        sizes = (size for launch in self.launches for size in launch.code.host.sizes)
         return tuple(dict.fromkeys(replace(size, name=_size_name(size)) for size in sizes))
 
     def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
         """Return the workspace of all launches, each array once."""
-        return tuple(dict.fromkeys(a for one in self.launches for a in one.code.host.scratch(number, includes)))
+        return tuple(dict.fromkeys(a for launch in self.launches for a in launch.code.host.scratch(number, includes)))
 
     def between_launches(self, number: str) -> tuple[Scratch, ...]:
         """Return the arrays that launches hand on to later ones."""
@@ -106,8 +106,8 @@ class SeparateForm:
         """Return the derived sizes of all launches; those of 64 bits follow from the axes."""
         wide = [size.name for size in self.sizes if size.name.startswith("wide_")]
         found: dict[str, Callable[..., int]] = {name: Asking((name.removeprefix("wide_"),), int) for name in wide}
-        for one in self.launches:
-            found |= one.code.host.derived(number, includes)
+        for launch in self.launches:
+            found |= launch.code.host.derived(number, includes)
         return found
 
     def launch(self, number: str, includes: Includes) -> Callable[..., tuple[Launch, ...]]:
@@ -122,7 +122,7 @@ def separated(program: FusionProgram, name: str) -> SeparateForm | None:
     So do stages whose launches would have different workspaces of one name.
     """
     stages = tuple(_alone(program.stages))
-    if len(stages) < 2 or not all(_can_be_alone(one, program) for one in stages):
+    if len(stages) < 2 or not all(_can_be_alone(stage, program) for stage in stages):
         return None
     ordered = in_order(program, stages)
     axes = axes_of(program, ordered)
@@ -156,7 +156,7 @@ def _can_be_alone(stage: Stage, program: FusionProgram) -> bool:
 
 def _workspaces_agree(found: SeparateForm) -> bool:
     """Return whether workspace of one name has one shape in all launches."""
-    arrays = {array for one in found.launches for array in one.code.host.workspace.items()}
+    arrays = {array for launch in found.launches for array in launch.code.host.workspace.items()}
     return len(arrays) == len({name for name, _ in arrays})
 
 
@@ -302,7 +302,9 @@ def _has_bits(stage: Product) -> bool:
 def _modules(expressions: Iterable[Expression]) -> set[str]:
     """Return the modules that the functions in the expressions ask for."""
     expressions = tuple(expressions)
-    found = {"xp"} if any(isinstance(part, Absolute) for one in expressions for part in walk(one)) else set()
+    found = (
+        {"xp"} if any(isinstance(part, Absolute) for expression in expressions for part in walk(expression)) else set()
+    )
     for call in calls_in(*expressions):
         function = call.function
         found |= set(_NUMPY if isinstance(function, FunctionChoice) else function.value.asks)
@@ -319,9 +321,9 @@ def reference(plan: FusionPlan, includes: Includes) -> Callable[..., Any]:
     for anchor in plan.anchors:
         expressions = anchor.expressions
         for output, result in results.items():
-            if result != Name(output) and any(result in walk(one) for one in expressions):
+            if result != Name(output) and any(result in walk(expression) for expression in expressions):
                 steps.append((output, evaluator(result, includes)))
-                expressions = tuple(substituted(one, {result: Name(output)}) for one in expressions)
+                expressions = tuple(substituted(expression, {result: Name(output)}) for expression in expressions)
                 results[output] = Name(output)
         steps.append((anchor.name, StageValue(anchor, expressions).evaluator(includes)))
     outputs = [evaluator(one, includes) for one in results.values()]
@@ -367,7 +369,7 @@ def _size(plan: FusionPlan, output: str, includes: Includes) -> Callable[..., An
 
 def _refuse_unsized(plan: FusionPlan, expression: Expression) -> None:
     """Refuse a function whose size is taken at values where only the sizes of stages are at hand."""
-    stages = {one.name for one in plan.anchors if not isinstance(one, Scan)}  # a scan's result is exact
+    stages = {anchor.name for anchor in plan.anchors if not isinstance(anchor, Scan)}  # a scan's result is exact
     for call in calls_in(expression):
         unsized = isinstance(call.function, Function) and call.function.stretch is None
         if isinstance(call.function, Function) and unsized and stages & set(names_in(call)):
@@ -379,10 +381,10 @@ def _refuse_unsized(plan: FusionPlan, expression: Expression) -> None:
 def _needed(plan: FusionPlan, expression: Expression) -> tuple[Anchor, ...]:
     """Return the anchors that an expression goes back to, in order."""
     wanted, found = set(names_in(expression)), []
-    for one in reversed(plan.anchors):
-        if one.name in wanted:
-            found.insert(0, one)
-            wanted |= set(operands(one))
+    for anchor in reversed(plan.anchors):
+        if anchor.name in wanted:
+            found.insert(0, anchor)
+            wanted |= set(operands(anchor))
     return tuple(found)
 
 
@@ -390,13 +392,13 @@ def _asked(
     plan: FusionPlan, anchors: Sequence[Anchor], expressions: Iterable[Expression], modules: set[str]
 ) -> tuple[str, ...]:
     """Return what a function of these asks for: inputs, scalars and extents that they read, choices, and modules."""
-    every = [*expressions, *(e for one in anchors for e in one.expressions)]
-    read = {operand for one in anchors for operand in operands(one)} | set(names_in(*every))
-    read |= {"k"} if any(isinstance(one, Nearest) for one in anchors) else set()
+    every = [*expressions, *(e for anchor in anchors for e in anchor.expressions)]
+    read = {operand for anchor in anchors for operand in operands(anchor)} | set(names_in(*every))
+    read |= {"k"} if any(isinstance(anchor, Nearest) for anchor in anchors) else set()
     given = [one.name for one in plan.program.inputs]
     given += [*plan.program.scalars, *extents(plan.program, plan.stages)]
-    chosen = [one.parameter for one in choices_in(*every)]
-    chosen += ["reduce"] if any(isinstance(one, Reduce) and one.chosen for one in anchors) else []
+    chosen = [choice.parameter for choice in choices_in(*every)]
+    chosen += ["reduce"] if any(isinstance(anchor, Reduce) and anchor.chosen for anchor in anchors) else []
     return (*(one for one in given if one in read), *chosen, *(one for one in _NUMPY if one in modules))
 
 
@@ -426,11 +428,11 @@ class FusedProgram:
     def source(self) -> str:
         """Return the CUDA source."""
         every = [self.main, *self.forms.values()]
-        separate = [one.code for one in self.main.separate.launches] if self.main.separate else []
+        separate = [launch.code for launch in self.main.separate.launches] if self.main.separate else []
         headers = {header for code in (*(one.code for one in every), *separate) for header in code.headers}
         includes = "\n".join(f'#include "{header}"' for header in sorted(headers, key=_file_name))
         kernels = [
-            f"// Stages: {', '.join(one.name for one in form.plan.stages)}.\n{form.code.kernels}" for form in every
+            f"// Stages: {', '.join(stage.name for stage in form.plan.stages)}.\n{form.code.kernels}" for form in every
         ]
         if separate:
             kernels += ["// Every stage in a separate launch.", *(code.kernels for code in separate)]

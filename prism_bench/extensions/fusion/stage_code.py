@@ -95,14 +95,14 @@ def sums_write(plan: FusionPlan, entry: str) -> KernelCode:
 
 
 def _header(plan: FusionPlan) -> str:
-    return "sums/grid_reduce.cuh" if any(one.how != "sum" for one in plan.reduces) else "arrays/map_arrays.cuh"
+    return "sums/grid_reduce.cuh" if any(reduce.how != "sum" for reduce in plan.reduces) else "arrays/map_arrays.cuh"
 
 
 def _function(plan: FusionPlan, name: str, expression: Expression) -> tuple[str, list[str]]:
     """Return a lambda of the vectors in an expression, and their names."""
     vectors = [one for one in names_in(expression) if plan.axes[one]]
     captured = "=" if set(names_in(expression)) - set(vectors) else ""
-    return function(name, ", ".join(f"T {one}" for one in vectors), captured, cuda(expression)), vectors
+    return function(name, ", ".join(f"T {vector}" for vector in vectors), captured, cuda(expression)), vectors
 
 
 def _map(plan: FusionPlan, name: str, expression: Expression) -> str:
@@ -124,9 +124,9 @@ def _reductions(plan: FusionPlan) -> list[str]:
 
 
 def _joined(plan: FusionPlan) -> str:
-    if all(one.how == "sum" for one in plan.reduces):
+    if all(reduce.how == "sum" for reduce in plan.reduces):
         return "grid_sums(part, by_block, arrived)"
-    return f"grid_reduce<{', '.join(REDUCTIONS[one.hows[0]] for one in plan.reduces)}>(part, by_block, arrived)"
+    return f"grid_reduce<{', '.join(REDUCTIONS[reduce.hows[0]] for reduce in plan.reduces)}>(part, by_block, arrived)"
 
 
 def finish(plan: FusionPlan, joined: str, number: str = "T") -> list[str]:
@@ -139,7 +139,7 @@ def finish(plan: FusionPlan, joined: str, number: str = "T") -> list[str]:
         for position, stage in enumerate(plan.reduces)
         if stage.name in used
     ]
-    whole = {one.name: Name(f"{one.name}_all") for one in plan.reduces}
+    whole = {reduce.name: Name(f"{reduce.name}_all") for reduce in plan.reduces}
     for name, expression in stored.items():
         lines.append(f"    *{name} = static_cast<{number}>({cuda(replaced(expression, whole), 'double')});")
     return lines
@@ -168,7 +168,7 @@ class ProductHost:
 
     @property
     def sizes(self) -> tuple[Scalar, ...]:
-        return tuple(Size(one) for one in self.extents)
+        return tuple(Size(extent) for extent in self.extents)
 
     def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
         return ()
@@ -238,7 +238,7 @@ def _kernel(  # the head and the call are what the two kernels differ in
     types: Mapping[str, str] | None = None,
 ) -> str:
     expression, bias = epilogue(plan, stage)
-    after = [*(f"float {name}" for name in plan.scalars), *(f"int {one}" for one in sizes)]
+    after = [*(f"float {name}" for name in plan.scalars), *(f"int {size}" for size in sizes)]
     given = ", ".join([stage.left, stage.right, bias or "nullptr", next(iter(plan.outputs)), *sizes])
     captured = "=" if plan.scalars else ""
     return "\n".join(
@@ -310,8 +310,8 @@ def _operation(stage: Reduce) -> str:
 
 
 def _body(plan: FusionPlan, stage: RowDots, rows: str, cols: str) -> list[str]:
-    operations = [_operation(one) for one in plan.reduces]
-    parts = ", ".join(f"{one}::nothing()" for one in operations)
+    operations = [_operation(reduce) for reduce in plan.reduces]
+    parts = ", ".join(f"{operation}::nothing()" for operation in operations)
     joined = f"grid_reduce<{', '.join(operations)}>(part, by_block, arrived)"
     given = ", ".join([stage.matrix, stage.vector, rows, cols])
     return [
@@ -326,7 +326,7 @@ def _body(plan: FusionPlan, stage: RowDots, rows: str, cols: str) -> list[str]:
 def _visit(plan: FusionPlan, stage: RowDots) -> list[str]:
     """Return what is done with one row's product; an output that is also reduced is computed once."""
     stored = {name: one for name, one in plan.outputs.items() if plan.axes[name]}
-    reduced = [one.expression for one in plan.reduces]
+    reduced = [reduce.expression for reduce in plan.reduces]
     read = [name for name in names_in(*stored.values(), *reduced) if name != stage.name]
     lines = elements(plan, read, "row", "float")
     for name, one in stored.items():
@@ -462,7 +462,7 @@ def neighbours_write(plan: FusionPlan, entry: str) -> KernelCode:
     """Return the kernel around the scans of a plan."""
     axis, count = plan.axes[plan.clouds[0]][0], len(plan.reduces)
     dims = [one for name in plan.clouds for one in plan.axes[name][1:]]
-    template = ", ".join([*(f"int {one}" for one in dims), *(["int k"] if plan.nearest else []), "int OWN"])
+    template = ", ".join([*(f"int {dim}" for dim in dims), *(["int k"] if plan.nearest else []), "int OWN"])
     scratch = ["double* by_block", "unsigned int* arrived"] if count else []
     after = [*scratch, *(f"float {name}" for name in plan.scalars), f"int {axis}"]
     head = f"template <{template}>\n__global__ void __launch_bounds__(TE_THREADS)\n    {entry}("
@@ -485,7 +485,7 @@ def _neighbours_body(plan: FusionPlan, axis: str) -> list[str]:
     ]
     if plan.nearest:
         lines += _radii(plan, plan.nearest, widths)
-    counts = [one for one in plan.scans if isinstance(one, Within)]
+    counts = [scan for scan in plan.scans if isinstance(scan, Within)]
     return lines + (_counts(plan, counts, widths, axis) if counts else []) + _by_point(plan, axis)
 
 
@@ -518,17 +518,18 @@ def _apart(plan: FusionPlan, names: Sequence[str], widths: Sequence[str]) -> str
 
 def _counts(plan: FusionPlan, counts: Sequence[Within], widths: Sequence[str], axis: str) -> list[str]:
     """Return one more visit of all pairs, for all counts; an array's distances serve each count that uses it."""
-    lines = [f"    int {', '.join(f'{one.name}_of[OWN] = {{}}' for one in counts)};"]
-    lines += [line for name in dict.fromkeys(one.radius for one in counts) for line in _given(plan, name, axis)]
+    lines = [f"    int {', '.join(f'{count.name}_of[OWN] = {{}}' for count in counts)};"]
+    lines += [line for name in dict.fromkeys(count.radius for count in counts) for line in _given(plan, name, axis)]
     lines.append("    own.visit(points, [&](int p, int, const float(&other)[Points::D]) {")
-    for name, radius in dict.fromkeys((name, one.radius) for one in counts for name in one.points):
+    for name, radius in dict.fromkeys((name, count.radius) for count in counts for name in count.points):
         place = plan.clouds.index(name)
         apart = _range(place, place, widths)
         lines.append(f"        const bool {_near(name, radius)} = {apart} < {radius}_of[p];")
     lines += [
-        f"        {one.name}_of[p] += {' & '.join(_near(name, one.radius) for name in one.points)};" for one in counts
+        f"        {count.name}_of[p] += {' & '.join(_near(name, count.radius) for name in count.points)};"
+        for count in counts
     ]
-    sums = (f"{one.name}_of[p] = __reduce_add_sync(FULL_WARP, {one.name}_of[p]);" for one in counts)
+    sums = (f"{count.name}_of[p] = __reduce_add_sync(FULL_WARP, {count.name}_of[p]);" for count in counts)
     return [
         *lines,
         "    });",
@@ -558,8 +559,8 @@ def _given(plan: FusionPlan, radius: str, axis: str) -> list[str]:
 def _by_point(plan: FusionPlan, axis: str) -> list[str]:
     """Return what a lane does for each point of its warp: store its outputs and add its terms."""
     stored = {name: one for name, one in plan.outputs.items() if plan.axes[name]}
-    operations = [REDUCTIONS[one.hows[0]] for one in plan.reduces]
-    nothing = [f"{one}::nothing()" for one in operations]
+    operations = [REDUCTIONS[reduce.hows[0]] for reduce in plan.reduces]
+    nothing = [f"{operation}::nothing()" for operation in operations]
     lines = [packed("    double part[] = {", nothing, "};")] if nothing else []
     lines += [
         "#pragma unroll",
@@ -577,6 +578,6 @@ def _by_point(plan: FusionPlan, axis: str) -> list[str]:
 
 
 def _at_point(expression: Expression, plan: FusionPlan, number: str = "float") -> str:
-    found = {one.name: Name(f"{one.name}_of[p]") for one in plan.scans}
+    found = {scan.name: Name(f"{scan.name}_of[p]") for scan in plan.scans}
     vectors = {name: Name(f"{name}[point]") for name in names_in(expression) if plan.axes[name] and name not in found}
     return cuda(replaced(expression, found | vectors), number)

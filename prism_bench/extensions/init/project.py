@@ -64,7 +64,7 @@ class WrittenFiles:
 def write(root: Path, files: Iterable[PlannedFile]) -> WrittenFiles:
     """Write the files below `root`, and leave those that exist.
 
-    Raise a UsageError, and write nothing, where a file is where a folder has to be. What was written is removed again
+    Raise UsageError, and write nothing, where a file is where a folder has to be. What was written is removed again
     where one of them cannot be.
     """
     planned = list(files)
@@ -168,7 +168,7 @@ class ProjectFacts:
 def _configuration_file(root: Path, facts: ProjectFacts) -> PlannedFile | LeftFile:
     """Return the configuration: a table for a pyproject.toml, else a file; the one that exists stays as it is.
 
-    Raise a UsageError where one of the files is not right.
+    Raise UsageError if one of the files is not right.
     """
     found, shared = _own(root), root / project.SHARED_FILE
     if found:
@@ -231,7 +231,7 @@ def _place(template: Path, facts: ProjectFacts) -> Path:
 
 
 def _require_appendable(path: Path, table: str) -> None:
-    """Raise a UsageError where the file is no TOML, or could not hold our table at its end."""
+    """Raise UsageError if the file is no TOML, or could not hold our table at its end."""
     try:
         text = path.read_text("utf-8")
         before, after = tomllib.loads(text), tomllib.loads(text + table)
@@ -318,15 +318,15 @@ class FoundFiles:
 def _skeleton_files(place: Path, root: Path, catalogue: str) -> FoundFiles:
     """Return a spec for each kernel and PyTorch operator below `place`, in a family named after its source's folder.
 
-    Raise a UsageError where there is no such folder, or nothing in it.
+    Raise UsageError if there is no such folder, or nothing in it.
     """
     found = scan(place)
     specs = list(_specs([*found.kernels, *found.operators], root, catalogue))
-    known = {id(one.kernel) for one in specs}
+    known = {id(spec.kernel) for spec in specs}
     without = [
-        f"{one.path}:{one.line}: {one.name}: neither a schema nor annotations give its arguments"
-        for one in found.operators
-        if id(one) not in known
+        f"{operator.path}:{operator.line}: {operator.name}: neither a schema nor annotations give its arguments"
+        for operator in found.operators
+        if id(operator) not in known
     ]
     without += map(str, found.unread)
     if not specs:
@@ -388,7 +388,7 @@ class NewProject:
 def new_project(root: Path, parts: Sequence[str] = (), source: Path | None = None) -> NewProject:
     """Set up a project in `root`: configuration, catalogue, files of `parts`; with `source` specs of its kernels.
 
-    Without it an empty catalogue gets an example. Raise a UsageError, with nothing written, where a file that exists is
+    Without it an empty catalogue gets an example. Raise UsageError, with nothing written, where a file that exists is
     in the way or not right, or where no kernel is found.
     """
     if root.exists() and not root.is_dir():
@@ -406,7 +406,7 @@ def new_project(root: Path, parts: Sequence[str] = (), source: Path | None = Non
 
 def _files(root: Path, facts: ProjectFacts, parts: Sequence[str], found: FoundFiles | None) -> Iterable[PlannedFile]:
     if found:
-        yield from (one.file for one in found.specs)
+        yield from (spec.file for spec in found.specs)
     elif not any((root / facts.catalogue).glob("*/*.py")):
         yield from _example_files(facts)
     for part in dict.fromkeys(parts):
@@ -455,7 +455,7 @@ def new_project_json(made: NewProject) -> NewProjectJson:
         "catalogue": made.catalogue,
         "wrote": [path.as_posix() for path in made.written.wrote],
         "left": [{"path": one.path.as_posix(), "reason": one.reason} for one in made.written.left],
-        "specs": [_spec(one) for one in made.found.specs] if made.found else [],
+        "specs": [_spec(spec) for spec in made.found.specs] if made.found else [],
         "without": list(made.found.without) if made.found else [],
         "note": made.note,
         "next": _next_commands(made),
@@ -492,7 +492,7 @@ def new_project_view(made: NewProject) -> RenderableType:
 
 
 def _open(specs: tuple[SkeletonFile, ...], made: NewProject) -> list[Text]:
-    wrote = [one for one in specs if one.file.path in made.written.wrote]
+    wrote = [spec for spec in specs if spec.file.path in made.written.wrote]
     lines: list[Text] = []
     for one in wrote:
         broken = "" if one.skeleton.loads else f"  (a draft: complete it, and remove {_DRAFT})"
@@ -514,5 +514,6 @@ def _next(made: NewProject) -> list[Text]:
     }
     lines = [Text("Next:")]
     return lines + [
-        Text(f"  {one:20}  # {purposes[one]}" if one in purposes else f"  {one}") for one in _next_commands(made)
+        Text(f"  {next_command:20}  # {purposes[next_command]}" if next_command in purposes else f"  {next_command}")
+        for next_command in _next_commands(made)
     ]

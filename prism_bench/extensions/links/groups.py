@@ -131,7 +131,7 @@ class EmulatedCall(GroupCall):
         self._sent = [np.zeros(max(1, launch.own_tiles), np.uint64) for _ in devices]
         self._finished = [np.zeros(1, np.uint64) for _ in devices]
         lists = (self._parts, self._c, self._sent, self._finished)
-        self._addresses = np.array([one.ctypes.data for arrays in lists for one in arrays], np.uint64)
+        self._addresses = np.array([array.ctypes.data for arrays in lists for array in arrays], np.uint64)
 
     def __call__(self) -> None:
         self._epoch += 1
@@ -196,7 +196,7 @@ def forbid_multicast() -> None:
 
 
 class Communicators:
-    """The communicators of the first `count` devices; BackendUnavailable where NCCL is missing."""
+    """The communicators of the first `count` devices; BackendUnavailable if NCCL is missing."""
 
     def __init__(self, count: int) -> None:
         forbid_multicast()
@@ -253,7 +253,7 @@ class Communicators:
 
 
 def _nccl() -> ModuleType:
-    """Return CuPy's NCCL; BackendUnavailable where the library is not installed."""
+    """Return CuPy's NCCL; BackendUnavailable if the library is not installed."""
     try:
         found = import_module("cupy.cuda.nccl")
     except ImportError as error:
@@ -289,7 +289,7 @@ class Member:
 
 
 class CudaGroup(DeviceGroup):
-    """The first `count` GPUs that this process sees; BackendUnavailable where one is missing or reaches not all."""
+    """The first `count` GPUs that this process sees; BackendUnavailable if one is missing or reaches not all."""
 
     def __init__(self, cupy: ModuleType, count: int) -> None:
         forbid_multicast()
@@ -304,7 +304,7 @@ class CudaGroup(DeviceGroup):
     @property
     def streams(self) -> list[Any]:
         """The stream of each GPU."""
-        return [one.stream for one in self.members]
+        return [member.stream for member in self.members]
 
     def communicators(self) -> Communicators:
         """Return NCCL's communicators, which are made once."""
@@ -313,8 +313,8 @@ class CudaGroup(DeviceGroup):
 
     def synchronize(self) -> None:
         """Wait until all GPUs have done their work."""
-        for one in self.members:
-            one.stream.synchronize()
+        for member in self.members:
+            member.stream.synchronize()
 
     def prepare(self, case: GroupCase, inputs: Sequence[dict[str, np.ndarray]]) -> "CudaCall":
         make = _CALLS[case.operation.name, case.form]
@@ -322,7 +322,12 @@ class CudaGroup(DeviceGroup):
 
     def facts(self) -> dict[str, Any]:
         nccl = {"nccl": self._communicators.version} if self._communicators else {}
-        return {"devices": [one.device.uuid for one in self.members], "peer_access": True, **WITHOUT_MULTICAST, **nccl}
+        return {
+            "devices": [member.device.uuid for member in self.members],
+            "peer_access": True,
+            **WITHOUT_MULTICAST,
+            **nccl,
+        }
 
     def _connect(self, count: int) -> None:
         """Let each GPU access the memory of all others."""
@@ -386,8 +391,8 @@ class CudaCall(GroupCall):
         )
 
     def _held(self) -> Sample | None:
-        """Return the sample of the slowest GPU, or None where a GPU went on before all work was enqueued."""
-        harnesses = [one.harness for one in self.group.members]
+        """Return the sample of the slowest GPU, or None if a GPU went on before all work was enqueued."""
+        harnesses = [member.harness for member in self.group.members]
         with ExitStack() as left:
             for harness in harnesses:
                 left.callback(harness.release)
@@ -460,7 +465,7 @@ class OwnKernel(CudaCall):
             self.on_each(lambda _, words=words: cupy.zeros(words, np.uint64)) for words in sizes
         )
         lists = (self._parts, self.results, self._sent, self._finished)
-        addresses = np.array([one.data.ptr for arrays in lists for one in arrays], np.uint64)
+        addresses = np.array([array.data.ptr for arrays in lists for array in arrays], np.uint64)
         self._addresses = self.on_each(lambda _: cupy.asarray(addresses))
 
     def _loaded(self) -> Any:

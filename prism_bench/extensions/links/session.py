@@ -116,7 +116,7 @@ def _unmeasured(reason: str) -> Measurement:
 
 
 def _opened(backend: Backend, devices: int) -> DeviceGroup:
-    """Return the group of the backend; BackendUnavailable where it has none."""
+    """Return the group of the backend; BackendUnavailable if it has none."""
     if isinstance(backend, NullBackend):
         return HostGroup(backend)
     if backend.name == "emulator":
@@ -163,7 +163,7 @@ class _Checks:
 
     def outcome(self) -> dict[str, Any]:
         """Return status, reason and entries as a result keeps them."""
-        wrong = next((one for one in self._entries if not one["passed"]), None)
+        wrong = next((entry for entry in self._entries if not entry["passed"]), None)
         entries = tuple(self._entries)
         return {"status": "wrong" if wrong else "ok", "reason": self._complaint(wrong), "verification": entries}
 
@@ -186,7 +186,7 @@ _STATUS_BAD = ("wrong", "crashed", "timed out", "failed")
 
 @dataclass(frozen=True)
 class LinkRow:
-    """One operation; `seconds` of the slowest GPU, None where nothing was measured.
+    """One operation; `seconds` of the slowest GPU, None if nothing was measured.
 
     `sent` is what each GPU has to send at least, and `bandwidth` that over the time. `ceiling` is the best bandwidth
     of the operations that only move data, in the same run on as many GPUs. `against` is how many times longer the form

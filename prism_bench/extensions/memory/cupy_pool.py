@@ -183,7 +183,7 @@ class Opened:
 
 
 def open_allocator(name: str) -> Opened:
-    """Return the allocator, fresh. UsageError for an unknown name, BackendUnavailable where it cannot be had here."""
+    """Return the allocator, fresh. UsageError for an unknown name, BackendUnavailable if it cannot be had here."""
     if name not in ALLOCATORS:
         raise unknown("allocator", name, ALLOCATORS)
     return {"cupy": _cupy, "size_class": _size_class, "async": _async, "none": _none, "rmm": _rmm}[name]()

@@ -149,7 +149,7 @@ class Source(Protocol):
     """A device as a pool needs it. Streams are known by whatever `stream` returns."""
 
     def allocate(self, size: int) -> int:
-        """Return the address of `size` new bytes; MemoryError where there are none."""
+        """Return the address of `size` new bytes; MemoryError if there are none."""
         ...
 
     def release(self, address: int) -> None:
@@ -333,7 +333,7 @@ class SizeClassPool:
     def free(self, lease: Lease) -> None:
         """Let the memory of the lease be used again, after the work that the current stream has now.
 
-        Raise a UsageError for a second release, which changes nothing. In a forked child nothing happens: the memory is
+        Raise UsageError for a second release, which changes nothing. In a forked child nothing happens: the memory is
         the parent's.
         """
         if self._owner is None or not lease.address:
@@ -544,7 +544,7 @@ class Extents:
         self._used.pop(address, None)
 
     def fragmentation(self) -> float | None:
-        """Return the share of the free memory that is not in its largest piece; None where nothing is free."""
+        """Return the share of the free memory that is not in its largest piece; None if nothing is free."""
         gaps = self.gaps()
         return 1 - max(gaps) / sum(gaps) if gaps else None
 

@@ -266,7 +266,7 @@ class TraceRow:
     """One trace on one allocator.
 
     Times are medians of single operations in seconds, `tail` is the 99th percentile of allocations. `values` are what
-    the replay counted (peaks in bytes, shares), None where the allocator does not report it; `compared` is the time of
+    the replay counted (peaks in bytes, shares), None if the allocator does not report it; `compared` is the time of
     an allocation against CuPy's pool, None for that itself.
     """
 
@@ -302,7 +302,9 @@ class Contest:
         It is `faster`, `slower`, `same`, `mixed`, `inconclusive` if none changed and not all are known to be the same,
         or `unmeasured` if none was compared.
         """
-        words = {one.compared.verdict for one in self.programs if one.allocator == allocator} - {"not compared"}
+        words = {program.compared.verdict for program in self.programs if program.allocator == allocator} - {
+            "not compared"
+        }
         changed = words & {"faster", "slower"}
         if changed:
             return "mixed" if len(changed) > 1 else changed.pop()
@@ -316,9 +318,9 @@ class Contest:
 
     def _geometric(self, allocator: str) -> float:
         logs = [
-            one.compared.judgement.estimate.log
-            for one in self.programs
-            if one.allocator == allocator and one.compared.judgement
+            program.compared.judgement.estimate.log
+            for program in self.programs
+            if program.allocator == allocator and program.compared.judgement
         ]
         return sum(logs) / len(logs) if logs else 0.0
 
@@ -346,7 +348,7 @@ def _compared(
     if base is None:
         return {}
     sides = [replace(one, cases=tuple(c for c in one.cases if c.family == family)) for one in (base, record)]
-    return {one.case: one for one in compare(sides[0], sides[1], metric=metric, names=(BASE, name)).cases}
+    return {case.case: case for case in compare(sides[0], sides[1], metric=metric, names=(BASE, name)).cases}
 
 
 def _row(case: CaseResult, allocator: str, compared: ComparedCase | None) -> TraceRow:
@@ -367,7 +369,7 @@ def _row(case: CaseResult, allocator: str, compared: ComparedCase | None) -> Tra
 
 
 def installed_programs() -> Programs | None:
-    """Return the programs that an installed extension offers; None where there are none."""
+    """Return the programs that an installed extension offers; None if there are none."""
     offer = offered("programs")
     return offer() if offer else None
 

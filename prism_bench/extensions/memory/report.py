@@ -117,15 +117,15 @@ def _traces(found: Contest) -> Table:
 
 def _programs(found: Contest) -> Table:
     table = _grid("program", "allocator", "metric", BASE, "with it", "ratio and interval", "verdict")
-    for one in found.programs:
-        case = one.compared
+    for program in found.programs:
+        case = program.compared
         times = (time_text(seconds) for seconds in case.seconds)
         verdict = Text(case.verdict, style=STYLES[case.verdict])
         words = "; ".join(filter(None, (case.machine_words, case.reason)))
         reason = f": {words}" if words else ""
         table.add_row(
             Text(case.case.partition("[")[0]),
-            one.allocator,
+            program.allocator,
             case.metric.replace("_", " "),
             *times,
             _ratio(case),
@@ -162,8 +162,8 @@ def contest_json(found: Contest) -> dict[str, Any]:
             for row in found.traces
         ],
         "programs": [
-            {"allocator": one.allocator, "case": one.compared.case, **(_plain(one.compared) or {})}
-            for one in found.programs
+            {"allocator": program.allocator, "case": program.compared.case, **(_plain(program.compared) or {})}
+            for program in found.programs
         ],
     }
 
@@ -217,11 +217,11 @@ def page(context: SiteContext) -> Page:
 
 def _answer(traces: Sequence[JsonTable], programs: Sequence[JsonTable], base: str) -> str:
     """Return in a sentence or two how long an allocation takes against the `base`, and what whole programs gain."""
-    others = list(dict.fromkeys(one["allocator"] for one in traces if one["allocator"] != base))
-    own = {name: _verdicts([one for one in traces if one["allocator"] == name]) for name in others}
+    others = list(dict.fromkeys(trace["allocator"] for trace in traces if trace["allocator"] != base))
+    own = {name: _verdicts([trace for trace in traces if trace["allocator"] == name]) for name in others}
     named = [f"{_NAMES.get(name, name)} {verdicts}" for name, verdicts in own.items()]
     times = f"An allocation against {base}: {'; '.join(named)}." if named else f"Only {base} replayed the traces."
-    counts = Counter(one["verdict"] for one in programs)
+    counts = Counter(program["verdict"] for program in programs)
     whole = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     return times + (f" Whole programs against it: {whole}." if whole else "")
 
@@ -243,7 +243,7 @@ def _pictures(traces: Sequence[JsonTable], base: str | None) -> list[dict[str, o
     return [
         {"name": name, "title": title, "bars": {"unit": unit, "bars": _bars(traces, key, words, base)}}
         for name, title, key, unit, words in _PICTURES
-        if any(one.get(key) for one in traces)
+        if any(trace.get(key) for trace in traces)
     ]
 
 
@@ -253,19 +253,19 @@ def _bars(
     """Return a bar for each allocator on each trace; those of the `base` in another ink."""
     return [
         {
-            "name": f"{one['trace']}, {one['allocator']}",
+            "name": f"{trace['trace']}, {trace['allocator']}",
             "start": 0.0,
-            "end": one[key],
-            "words": words(one[key]),
-            "ink": "second" if one["allocator"] == base else "accent",
+            "end": trace[key],
+            "words": words(trace[key]),
+            "ink": "second" if trace["allocator"] == base else "accent",
         }
-        for one in traces
-        if one.get(key)
+        for trace in traces
+        if trace.get(key)
     ]
 
 
 def _read(path: Path, parts: Sequence[str], problems: list[str]) -> JsonTable | None:
-    """Return what a command printed as JSON; None where there is none, or it is something else (a problem)."""
+    """Return what a command printed as JSON; None if there is no output, or if it is something else (a problem)."""
     try:
         plain = json_of(path, "readable")
     except FileNotFoundError:

@@ -220,7 +220,12 @@ class Trace:
 
 def save(trace: Trace, path: Path) -> Path:
     """Write the trace as compressed JSON, whole or not at all."""
-    plain = {"schema": _SCHEMA, "name": trace.name, "facts": trace.facts, "events": [list(one) for one in trace.events]}
+    plain = {
+        "schema": _SCHEMA,
+        "name": trace.name,
+        "facts": trace.facts,
+        "events": [list(event) for event in trace.events],
+    }
     text = json_text(plain)
     try:
         write_atomically(path, gzip.compress(text.encode(), 9, mtime=0))
@@ -248,7 +253,7 @@ def read(path: Path) -> Trace:
 
 
 def _event(plain: object) -> Event:
-    """Return the event of three whole numbers; a ValueError where they are none or too large."""
+    """Return the event of three whole numbers; ValueError if they are none or too large."""
     if not isinstance(plain, list) or not all(type(one) is int and -_LARGEST < one < _LARGEST for one in plain):
         raise ValueError(f"an event is {plain!r:.60}, not [id, size, stream]")
     event = Event(*plain)

@@ -66,7 +66,7 @@ class Pending:
     def result(self, timeout: float | None = None) -> None:
         """Return when the item has been served.
 
-        ItemFailed where it gave an error or was given up by the executor; TimeoutError where neither happens within
+        ItemFailed if it gave an error or was given up by the executor; TimeoutError if neither happens within
         `timeout` seconds: the item continues, and may be waited for again.
         """
         answers, slot, least = self._place
@@ -134,7 +134,7 @@ class QueueSettings:
 class Incident:
     """Something that the watchdog acted on.
 
-    The `reason`, the `item` that was given up (its ticket and name, None where nothing was under way), and how many
+    The `reason`, the `item` that was given up (its ticket and name, None if nothing was under way), and how many
     others were submitted again.
     """
 
@@ -151,8 +151,8 @@ _PULSE_SECONDS = 1.0  # a pulse that stops for less than that means nothing: hos
 class Service:
     """The cases, by name, in a new process and on a new board.
 
-    `form` is how they are served, `reason` why not in the form of the settings. BackendUnavailable where the backend
-    is missing, UsageError where a case cannot be served.
+    `form` is how they are served, `reason` why not in the form of the settings. BackendUnavailable if the backend
+    is missing, UsageError if a case cannot be served.
     """
 
     def __init__(self, cases: Mapping[str, Case | None], backend: str, settings: QueueSettings, form: str) -> None:
@@ -195,18 +195,18 @@ class Service:
         return sorted(waiting, key=lambda item: item.ticket)
 
     def field(self, program: str, array: str) -> Field:
-        """Return a program's array; a UsageError where there is none of that name."""
+        """Return a program's array; UsageError for an unknown name."""
         if program not in self.programs:
             raise unknown("program", program, self.programs)
         return self.programs[program].field(array)
 
     def write(self, program: str, array: str, values: np.ndarray) -> None:
-        """Copy the values into a program's array; BackendUnavailable where that takes longer than the timeout."""
+        """Copy the values into a program's array; BackendUnavailable if that takes longer than the timeout."""
         self.process.send(WriteArray(program, array), (values,))
         self.process.receive(ArrayWritten, self._settings.timeout)
 
     def read(self, program: str, array: str, nbytes: int) -> bytes:
-        """Return the bytes of a program's array; BackendUnavailable where that takes longer than the timeout."""
+        """Return the bytes of a program's array; BackendUnavailable if that takes longer than the timeout."""
         self.process.send(ReadArray(program, array, nbytes))
         (content,) = self.process.receive(ArrayContent, self._settings.timeout, nbytes).arrays
         return content.tobytes()
@@ -243,7 +243,7 @@ class Service:
 
 
 def _drained(items: list[Pending], timeout: float) -> None:
-    """Return when all items are done; BackendUnavailable where they are not within `timeout` seconds."""
+    """Return when all items are done; BackendUnavailable if they are not within `timeout` seconds."""
     limit = time.monotonic() + timeout
     while not all(item.done() for item in items):
         if time.monotonic() > limit:
@@ -289,7 +289,7 @@ _LOOKS = 10  # checks of the watchdog within one timeout
 class Executor:
     """Server of the cases of `programs`, by name; None is the empty item.
 
-    BackendUnavailable where the backend is missing, UsageError where a case cannot be served. Any thread may use it.
+    BackendUnavailable if the backend is missing, UsageError if a case cannot be served. Any thread may use it.
     """
 
     def __init__(
@@ -311,7 +311,7 @@ class Executor:
 
     @property
     def reason(self) -> str | None:
-        """Why items are not served in the form of the settings; None where they are."""
+        """Why items are not served in the form of the settings; None if they are."""
         return self.incidents[-1].reason if self.incidents else self._service.reason
 
     @property
@@ -348,7 +348,7 @@ class Executor:
         return np.frombuffer(content, field.dtype).reshape(field.shape).copy()
 
     def drain(self) -> None:
-        """Return when all submitted items are done; BackendUnavailable where they are not in time."""
+        """Return when all submitted items are done; BackendUnavailable if they are not in time."""
         with self._lock:
             items = self._service.unfinished()
         _drained(items, self.settings.timeout * (1 + len(items)))

@@ -134,7 +134,9 @@ def _unpacked(program: ProgramMessage, scalars: Sequence[np.ndarray]) -> Program
 
 
 def _unpacked_step(step: StepMessage, scalars: Sequence[np.ndarray]) -> ServedStep:
-    arguments = tuple(one if isinstance(one, str) else _scalar(scalars[one]) for one in step.arguments)
+    arguments = tuple(
+        argument if isinstance(argument, str) else _scalar(scalars[argument]) for argument in step.arguments
+    )
     return ServedStep(step.entry, step.grid, step.block, step.shared, arguments)
 
 
@@ -170,7 +172,7 @@ class ServingProcess:
     def receive(self, expected: type[_Expected], timeout: float = START_SECONDS, largest: int = 0) -> Frame[_Expected]:
         """Return the worker's next message, whose arrays have at most `largest` bytes.
 
-        An expected error of the worker is raised; BackendUnavailable where it sends nothing in time, something else,
+        An expected error of the worker is raised; BackendUnavailable if it sends nothing in time, something else,
         or has ended.
         """
         try:
@@ -188,7 +190,7 @@ class ServingProcess:
         return Frame(frame.message, frame.arrays)
 
     def send(self, message: HostMessage, arrays: Sequence[np.ndarray] = ()) -> None:
-        """Send a message to the worker; BackendUnavailable where it has ended."""
+        """Send a message to the worker; BackendUnavailable if it has ended."""
         try:
             self._worker.channel.send(message, arrays)
         except OSError as error:

@@ -218,7 +218,7 @@ class Program:
 
 
 def program_of(name: str, case: Case | None, device: Device) -> Program:
-    """Return the case's plan on `device`, or the empty item; UsageError where a plan cannot be served."""
+    """Return the case's plan on `device`, or the empty item; UsageError if a plan cannot be served."""
     if case is None:
         return Program(name)
     arrays = {a.name: Field(case.sizes.shape(a.name), a.dtype, a.first_byte, a.reads) for a in case.spec.arrays}
@@ -268,7 +268,7 @@ class Served:
 
 
 def served(programs: Sequence[Program], source: Path = CHAINS) -> Served:
-    """Return all programs as one kernel; UsageError where their blocks differ, SpecError where they are too many.
+    """Return all programs as one kernel; UsageError if their blocks differ, SpecError if they are too many.
 
     `source` includes `virtual_grid.cuh` and then the programs' kernels.
     """
@@ -343,7 +343,7 @@ class Machine(ABC):
 
 
 def open_machine(backend: str) -> Machine:
-    """Return the machine of that backend's name; BackendUnavailable where it is missing."""
+    """Return the machine of that backend's name; BackendUnavailable if it is missing."""
     machines = {"cuda": _open_cuda, "emulator": _open_emulated}
     if backend not in machines:
         raise UsageError(f"backend '{backend}' serves no queue; {' and '.join(machines)} do")
@@ -358,7 +358,7 @@ _DONE, _NOT_READY = 0, 600  # what a stream's query answers; anything else is an
 
 
 def _open_cuda() -> "CudaMachine":
-    """Return the current device; BackendUnavailable where there is none."""
+    """Return the current device; BackendUnavailable if there is no device."""
     return CudaMachine(open_cupy())
 
 
@@ -466,8 +466,8 @@ class CudaMachine(Machine):
         assert program.source is not None, "a program with steps has a source"
         kernel = self._kernel(program.source, program.options, step.entry, step.shared)
         arguments = tuple(
-            self._workspace[served.offsets[program.name, one] :] if isinstance(one, str) else one
-            for one in step.arguments
+            self._workspace[served.offsets[program.name, argument] :] if isinstance(argument, str) else argument
+            for argument in step.arguments
         )
         return lambda: kernel(step.grid, (step.block,), arguments, shared_mem=step.shared)
 
@@ -565,7 +565,10 @@ class EmulatedMachine(Machine):
             self._error = error
 
     def _arguments(self, served: Served, program: Program, step: ServedStep) -> list[object]:
-        return [self._buffer(served, program, one) if isinstance(one, str) else one for one in step.arguments]
+        return [
+            self._buffer(served, program, argument) if isinstance(argument, str) else argument
+            for argument in step.arguments
+        ]
 
     def _buffer(self, served: Served, program: Program, name: str) -> HostBuffer:
         one = program.field(name)

@@ -70,12 +70,12 @@ class LatencyRecord:
         return next((row for row in self.rows if (row.case, row.form) == (case, form)), None)
 
     def write(self, path: Path) -> None:
-        """Write the record as JSON, completely or not at all; ResultsError where that fails."""
+        """Write the record as JSON, completely or not at all; ResultsError if that fails."""
         _SCHEMA.write(path, asdict(self))
 
 
 def read_latencies(path: Path) -> LatencyRecord:
-    """Return the record in that file; ResultsError where it is none."""
+    """Return the record in that file; ResultsError if it is none."""
     plain = _SCHEMA.read(path)
     if plain is None:
         raise ResultsError(f"{path}: no such file")
@@ -83,7 +83,7 @@ def read_latencies(path: Path) -> LatencyRecord:
 
 
 def newest(folder: Path) -> Path | None:
-    """Return the file of the newest record below `folder`; None where there is none."""
+    """Return the file of the newest record below `folder`; None if there is no record."""
     found = sorted(folder.glob("*/*.json"), key=lambda path: path.name)
     return found[-1] if found else None
 

@@ -70,7 +70,7 @@ def place_of(word: str) -> tuple[str, str]:
 
 
 def placed(pipeline: Pipeline, label: str, catalogue: Catalogue) -> tuple[Placed, ...]:
-    """Return every stage with its case. SpecError where stages do not fit together, UsageError for unknown labels."""
+    """Return every stage with its case. SpecError if stages do not fit together, UsageError for unknown labels."""
     if label not in pipeline.workloads:
         raise unknown(f"label of pipeline {pipeline.name}", label, pipeline.workloads)
     found = tuple(Placed(stage, _case(stage, pipeline, label, catalogue)) for stage in pipeline.stages)
@@ -87,7 +87,7 @@ def _case(stage: Stage, pipeline: Pipeline, label: str, catalogue: Catalogue) ->
 
 
 def _refuse_gaps(pipeline: Pipeline, stages: Sequence[Placed]) -> None:
-    """Raise a SpecError unless feeds come from earlier stages, and frame, results and carries fit their arguments."""
+    """Raise SpecError unless feeds come from earlier stages, and frame, results and carries fit their arguments."""
     cases, before = {one.stage.name: one.case for one in stages}, set[str]()
     if len(cases) < len(stages):
         raise SpecError(f"{pipeline.name}: two stages have one name")
@@ -212,7 +212,7 @@ class Prepared:
         self.lanes: tuple[Lane, ...] = lanes(self.stages)
         self.axes: Mapping[str, Any] = pipeline.workloads[label]
         self.flow, self.transfers, self._closing = backend.flow(), Transfers(), ExitStack()
-        self.inputs = {one.stage.name: self._inputs(one, seed) for one in self.stages}
+        self.inputs = {stage.stage.name: self._inputs(stage, seed) for stage in self.stages}
         self.runnables: dict[str, Runnable] = {}
         self.host: dict[str, np.ndarray] = {}
         self._changing = [*pipeline.carries, *_in_place(self.stages)]
@@ -295,7 +295,7 @@ class Prepared:
 
 def _in_place(stages: Sequence[Placed]) -> list[str]:
     """Return the words of inputs that their stage writes."""
-    return [f"{one.stage.name}.{array.name}" for one in stages for array in one.case.spec.inputs if array.writes]
+    return [f"{stage.stage.name}.{array.name}" for stage in stages for array in stage.case.spec.inputs if array.writes]
 
 
 # Forms: ways to run a prepared pipeline. Calling a form enqueues one evaluation.
@@ -310,7 +310,7 @@ FORMS = ("per_call", "one_stream", "streams", "graph", "allocating")
 
 
 def require_form(name: str) -> None:
-    """Raise a UsageError unless there is such a form."""
+    """Raise UsageError unless there is such a form."""
     if name not in FORMS:
         raise unknown("form", name, FORMS)
 
@@ -344,7 +344,7 @@ class _PerCall:
 
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
-        self._calls = [(self._inputs(one), self._outputs(one), one) for one in prepared.stages]
+        self._calls = [(self._inputs(stage), self._outputs(stage), stage) for stage in prepared.stages]
 
     def __call__(self) -> None:
         prepared = self._prepared
@@ -410,10 +410,10 @@ class _Allocating:
 
     def __call__(self) -> None:
         prepared = self._prepared
-        for one in prepared.stages:
-            runnable = prepared.runnables[one.stage.name]
-            runnable.renew([array.name for array in one.case.spec.outputs if not array.reads])
-            prepared.feed(one)
+        for stage in prepared.stages:
+            runnable = prepared.runnables[stage.stage.name]
+            runnable.renew([array.name for array in stage.case.spec.outputs if not array.reads])
+            prepared.feed(stage)
             runnable()
         prepared.carry()
 

@@ -230,8 +230,8 @@ def _copies(row: PipelineRow, way: str) -> str:
 
 def _phases(phases: Sequence[Phase]) -> Table:
     table = _grid("the LSTM's phases, of one step", "from host to host", "copies", "bytes", "times the CPU")
-    for one in phases:
-        table.add_row(one.name, time_text(one.step), f"{one.copies:.3g}", bytes_text(one.bytes), _times(one))
+    for phase in phases:
+        table.add_row(phase.name, time_text(phase.step), f"{phase.copies:.3g}", bytes_text(phase.bytes), _times(phase))
     return table
 
 
@@ -254,13 +254,13 @@ def pipelines_json(rows: Sequence[PipelineRow], phases: Sequence[Phase]) -> dict
         ],
         "lstm_phases": [
             {
-                "name": one.name,
-                "form": one.row.word,
-                "step_seconds": one.step,
-                "copies": one.copies,
-                "bytes": one.bytes,
-                "against_cpu": one.against_cpu,
+                "name": phase.name,
+                "form": phase.row.word,
+                "step_seconds": phase.step,
+                "copies": phase.copies,
+                "bytes": phase.bytes,
+                "against_cpu": phase.against_cpu,
             }
-            for one in phases
+            for phase in phases
         ],
     }

@@ -33,13 +33,13 @@ def check_stages(prepared: Prepared) -> list[Entry]:
     prepared.begin()
     prepared.upload()
     entries = []
-    for one in prepared.stages:
-        runnable = prepared.runnables[one.stage.name]
-        inputs = {array.name: _kept(runnable, array) for array in one.case.spec.inputs}
+    for stage in prepared.stages:
+        runnable = prepared.runnables[stage.stage.name]
+        inputs = {array.name: _kept(runnable, array) for array in stage.case.spec.inputs}
         runnable()
-        outputs = runnable.arrays([output.name for output in one.case.spec.outputs])
-        found = compare_outputs(prepared.backend, one.case, inputs, outputs, 0)
-        entries += [entry | {"output": f"{one.stage.name}.{entry['output']}"} for entry in found]
+        outputs = runnable.arrays([output.name for output in stage.case.spec.outputs])
+        found = compare_outputs(prepared.backend, stage.case, inputs, outputs, 0)
+        entries += [entry | {"output": f"{stage.stage.name}.{entry['output']}"} for entry in found]
     return entries
 
 

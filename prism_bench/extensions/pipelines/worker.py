@@ -17,7 +17,7 @@ _EVALUATIONS = 5
 def tasks_of(pipelines: Sequence[Pipeline], forms: Sequence[str], label: str, catalogue: Catalogue) -> tuple[str, ...]:
     """Return a task for each form of each pipeline.
 
-    UsageError for an unknown form or label, SpecError where stages do not fit together.
+    UsageError for an unknown form or label, SpecError if stages do not fit together.
     """
     for name in forms:
         require_form(name)

@@ -1,4 +1,4 @@
-"""Which configuration, form or size to launch: searched, chosen by measured times, kept and looked up again.
+"""The configuration, form or size to launch: searched, chosen by measured times, kept and looked up again.
 
-Knows nouns, numbers and callables; the workbench measures.
+This package only gets numbers and callables; the workbench measures.
 """

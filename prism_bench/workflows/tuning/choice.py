@@ -1,4 +1,4 @@
-"""Choices: what to launch for a case on this machine, kept on disk and applied to runs."""
+"""Choices: the configuration to launch for a case on this machine, kept on disk and applied to runs."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +16,9 @@ from prism_bench.spec.peer import as_call
 from prism_bench.units import count_text
 from prism_bench.workflows.tuning.code_of import CodeWords
 
-# Sizes in classes: what was found out at one workload holds for those near it.
+# Size classes: a choice for a workload holds for those near it.
 
-REACH = 2.0  # doublings: a workload four times as large on some axis has another best configuration
+REACH = 2.0  # doublings: a workload four times as large on some axis has a different best configuration
 
 
 def bucket(size: int) -> int:
@@ -35,26 +35,22 @@ def bucket_of(workload: Mapping[str, Any]) -> dict[str, Any]:
     return {axis: bucket(value) or value if _is_size(value) else value for axis, value in workload.items()}
 
 
-def distance(one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+def distance(workload: Mapping[str, Any], other: Mapping[str, Any]) -> float:
     """Return the doublings between two workloads on the axis where they differ most; infinite for different axes."""
-    if set(one) != set(other):
+    if set(workload) != set(other):
         return inf
-    return max((_apart(one[axis], other[axis]) for axis in one), default=0.0)
-
-
-def _apart(one: Any, other: Any) -> float:
-    if one == other:
-        return 0.0
-    if not (_is_size(one) and _is_size(other)) or min(one, other) <= 0:
-        return inf
-    return abs(log2(one / other))
+    farthest = 0.0
+    for axis, size in workload.items():
+        if size != other[axis]:
+            if not (_is_size(size) and _is_size(other[axis])) or min(size, other[axis]) <= 0:
+                return inf
+            farthest = max(farthest, abs(log2(size / other[axis])))
+    return farthest
 
 
 def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
-
-# Choices: what to launch for a case, what the default costs, and when a choice is stale.
 
 _TOOLCHAIN = ("driver", "nvrtc", "compiler")
 
@@ -86,21 +82,21 @@ class TuningChoice:
 
     @property
     def adopted(self) -> bool:
-        """Whether something else than the default is launched."""
+        """Whether a configuration other than the default is launched."""
         return dict(self.configuration) != dict(self.default)
 
     @property
     def bucket(self) -> dict:
-        """The size class that it holds for."""
+        """The size class for which the choice holds."""
         return bucket_of(self.workload)
 
     @property
     def key(self) -> tuple:
-        """What a newer choice replaces: the same kernel, size class and toolchain."""
+        """The key under which a newer choice replaces this: kernel, size class and toolchain."""
         return self.kernel, tuple(self.bucket.items()), tuple(sorted(self.toolchain.items()))
 
     def stale(self, source: str, toolchain: Mapping[str, str]) -> str | None:
-        """Return why the choice does not hold for this source under this toolchain; None if it does."""
+        """Return why the choice does not hold for this source and toolchain; None if it does."""
         changed = [
             f"{name} {self.toolchain.get(name, '-')} became {value}"
             for name, value in toolchain.items()
@@ -111,23 +107,21 @@ class TuningChoice:
 
 
 def toolchain_of(facts: Mapping) -> dict[str, str]:
-    """Return what turns a source into machine code and runs it, with its version, from a device's facts."""
+    """Return the versions of what compiles and runs a source, from a device's facts."""
     software = facts.get("software", {})
-    found = {name: str(software[name]) for name in _TOOLCHAIN if software.get(name)}
+    versions = {name: str(software[name]) for name in _TOOLCHAIN if software.get(name)}
     capability = facts.get("compute_capability")
-    return found | ({"compute_capability": str(capability)} if capability else {})
+    return versions | ({"compute_capability": str(capability)} if capability else {})
 
 
-# The choices of one machine on disk, and the look-up that measuring commands use.
-#
-# KeptChoices in `reports/tuning/<machine>.json`, so that tuning a few cases again leaves the others alone:
+# The store of a machine, `reports/tuning/<machine>.json`:
 #
 #     schema, machine, device, backend     whose choices these are
-#     choices     list of objects with the fields of `choice.Choice`, sorted by kernel and workload
+#     choices     list of objects with the fields of `TuningChoice`, sorted by kernel and workload
 
 _SCHEMA = Schema("a store of choices", 1, "prism-bench tune")
 DEFAULT_FOLDER = Path("reports/tuning")
-_LISTS = ("seconds", "interval")
+_ROUNDED = ("seconds", "interval", "speedup")  # fields kept with four digits
 
 
 @dataclass(frozen=True)
@@ -140,10 +134,10 @@ class KeptChoices:
     choices: tuple[TuningChoice, ...] = ()
 
     def misfit(self, device: str, backend: str) -> str | None:
-        """Why these choices say nothing about that device; None where they do."""
-        for word, own, other in (("device", self.device, device), ("backend", self.backend, backend)):
-            if own != other:
-                return f"the stored choices are of {word} {own}, not {other}: none is used"
+        """Return why these choices do not apply to that device and backend; None if they do."""
+        for word, mine, other in (("device", self.device, device), ("backend", self.backend, backend)):
+            if mine != other:
+                return f"the stored choices are of {word} {mine}, not {other}: none is used"
         return None
 
     def nearest(
@@ -154,31 +148,33 @@ class KeptChoices:
         It is that of the size class, else of the nearest within `REACH` doublings on every axis. Among equals those of
         this toolchain come first, then the newest.
         """
-        near = [(distance(one.workload, workload), one) for one in self.choices if one.kernel == kernel]
-        same = [one for _, one in near if one.bucket == bucket_of(workload)]
-        if same:
-            return max(same, key=lambda one: (dict(one.toolchain) == dict(toolchain), one.created)), "size class"
-        reached = [(apart, one) for apart, one in near if apart <= REACH]
-        if not reached:
-            return None, "nothing near was tuned"
-        least = min(apart for apart, _ in reached)
-        among = [one for apart, one in reached if apart == least]
-        return max(among, key=lambda one: (dict(one.toolchain) == dict(toolchain), one.created)), "nearest size class"
 
-    def with_choices(self, found: Iterable[TuningChoice]) -> "KeptChoices":
-        """Return these choices and `found`, which replace those with the same key."""
-        by_key = {one.key: one for one in [*self.choices, *found]}
-        ordered = sorted(by_key.values(), key=lambda one: (one.kernel, str(one.workload), one.created))
+        def rank(choice: TuningChoice) -> tuple[bool, str]:
+            return dict(choice.toolchain) == dict(toolchain), choice.created
+
+        near = [(distance(choice.workload, workload), choice) for choice in self.choices if choice.kernel == kernel]
+        same = [choice for _, choice in near if choice.bucket == bucket_of(workload)]
+        if same:
+            return max(same, key=rank), "size class"
+        least = min((apart for apart, _ in near), default=inf)
+        if least > REACH:
+            return None, "nothing near was tuned"
+        return max((choice for apart, choice in near if apart == least), key=rank), "nearest size class"
+
+    def with_choices(self, choices: Iterable[TuningChoice]) -> "KeptChoices":
+        """Return the store with `choices` added, which replace those with the same key."""
+        by_key = {choice.key: choice for choice in [*self.choices, *choices]}
+        ordered = sorted(by_key.values(), key=lambda choice: (choice.kernel, str(choice.workload), choice.created))
         return KeptChoices(self.machine, self.device, self.backend, tuple(ordered))
 
 
 def path_for(machine: str, folder: Path = DEFAULT_FOLDER) -> Path:
-    """Where the choices of the machine of that id are kept."""
+    """Return the path of the choices of the machine with that id."""
     return folder / f"{path_part(machine)}.json"
 
 
 def read_kept(path: Path) -> KeptChoices | None:
-    """Return the choices at `path`, None where there is no such file; a ResultsError names what is damaged."""
+    """Return the choices at `path`, None if the file is missing; ResultsError if it is damaged."""
     data = _SCHEMA.read(path)
     if data is None:
         return None
@@ -191,20 +187,17 @@ def read_kept(path: Path) -> KeptChoices | None:
 
 
 def write_kept(kept: KeptChoices, path: Path) -> Path:
-    """Keep the choices at `path`, whole or not at all; returns the path."""
-    plain = {"machine": kept.machine, "device": kept.device, "backend": kept.backend}
-    return _SCHEMA.write(path, plain | {"choices": [_encoded(one) for one in kept.choices]})
+    """Write the choices to `path` atomically; return the path."""
+    choices: list[dict[str, Any]] = []
+    for choice in kept.choices:
+        plain = asdict(choice)
+        choices.append(plain | {name: four_digits(plain[name]) for name in _ROUNDED})
+    whose = {"machine": kept.machine, "device": kept.device, "backend": kept.backend}
+    return _SCHEMA.write(path, {**whose, "choices": choices})
 
 
-def _encoded(choice: TuningChoice) -> dict[str, Any]:
-    plain = asdict(choice)
-    return plain | {name: four_digits(plain[name]) for name in (*_LISTS, "speedup")}
-
-
-# Identity of what is launched: a hash of the kernel's source with its headers, and of what its launch depends on.
-#
-# A choice that was made for one hash is stale for another. References, peers, edges, workloads, inputs, budgets,
-# tolerances, comments, docstrings and annotations are no part of it.
+# The hash of what is launched: a choice made for another hash is stale. References, peers, edges, workloads, inputs,
+# budgets, tolerances, comments, docstrings and annotations do not count.
 
 _FIELDS = ("entry", "launch", "derived", "parameters", "options", "requires", "tune")
 
@@ -212,24 +205,27 @@ _FIELDS = ("entry", "launch", "derived", "parameters", "options", "requires", "t
 def launched(spec: KernelSpec) -> str:
     """Return the hash of the source, its own headers, the signature and the fields of the spec that launches use.
 
-    What their functions use of the catalogue's Python is hashed with them, name by name.
+    The parts of the catalogue's Python that their functions use are hashed with them, name by name.
     """
     source = spec.source_path
     assert source is not None, f"{spec.name} comes from no catalogue"
     digest = hashlib.sha256(source_hash(source).encode())
-    words = CodeWords((family_folder(source).parent, *python_shared_with(source)))
-    passed = [(type(one).__name__, one.name, getattr(one, "shape", None), one.dtype) for one in spec.arguments]
+    code_words = CodeWords((family_folder(source).parent, *python_shared_with(source)))
+    passed = [
+        (type(argument).__name__, argument.name, getattr(argument, "shape", None), argument.dtype)
+        for argument in spec.arguments
+    ]
     parts: dict[str, object] = {"arguments": passed, **{field: getattr(spec, field) for field in _FIELDS}}
     if spec.callable is not None:
         parts["callable"] = as_call(spec.callable).function
     for name, value in parts.items():
         digest.update(f"{name}=".encode())
-        for word in words.of(value):
+        for word in code_words.of(value):
             digest.update(f"{word}\n".encode())
     return digest.hexdigest()[:16]
 
 
-# Cases as they are launched by the choices of this machine: what was chosen, where from, and what is stale.
+# Cases configured by the choices of this machine.
 
 
 @dataclass(frozen=True)
@@ -245,7 +241,7 @@ class Applied:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know of it."""
+        """Notes for the user."""
         if self.facts.get("unused"):
             return [f"untuned: {self.facts['unused']}"]
         stale = self.facts.get("stale", {})
@@ -258,7 +254,7 @@ class Applied:
 
 @dataclass(frozen=True)
 class TuningMachine:
-    """Whose choices are wanted: its `id`, the device's `facts`, the `backend`, and what launches may ask of it."""
+    """Machine whose choices apply: its `id`, the device's `facts`, the `backend`, and the device's limits."""
 
     id: str
     facts: Mapping[str, Any]
@@ -272,9 +268,9 @@ def untuned(cases: Sequence[Case]) -> Applied:
 
 
 def applied(cases: Sequence[Case], machine: TuningMachine, folder: Path = DEFAULT_FOLDER) -> Applied:
-    """Return the cases by the choices kept in `folder` for the machine; defaults where there is none, or a stale one.
+    """Return the cases by the choices kept in `folder` for the machine; defaults without a choice or with a stale one.
 
-    A ResultsError where the store cannot be read.
+    Raises ResultsError if the store cannot be read.
     """
     path = path_for(machine.id, folder)
     kept = read_kept(path)
@@ -283,18 +279,20 @@ def applied(cases: Sequence[Case], machine: TuningMachine, folder: Path = DEFAUL
     misfit = kept.misfit(machine.facts.get("device", ""), machine.backend)
     if misfit:
         return Applied(tuple(cases), {"asked": "tuned", "store": str(path), "unused": misfit})
-    found = [_one(case, kept, machine) for case in cases]
+    configured = [_configured(case, kept, machine) for case in cases]
     facts = {
         "asked": "tuned",
         "store": str(path),
-        "choices": {case.name: facts for case, facts, _ in found if facts},
-        "stale": {case.name: stale for case, _, stale in found if stale},
+        "choices": {case.name: facts for case, facts, _ in configured if facts},
+        "stale": {case.name: stale for case, _, stale in configured if stale},
     }
-    return Applied(tuple(case for case, _, _ in found), facts)
+    return Applied(tuple(case for case, _, _ in configured), facts)
 
 
-def _one(case: Case, kept: KeptChoices, machine: TuningMachine) -> tuple[Case, dict[str, Any] | None, str | None]:
-    """Return the configured case, its choice as a record keeps it, and why an existing choice is not used."""
+def _configured(
+    case: Case, kept: KeptChoices, machine: TuningMachine
+) -> tuple[Case, dict[str, Any] | None, str | None]:
+    """Return the configured case, its choice in the form of a record, and why an existing choice is not used."""
     if not case.tunable or case.plan.refusal(machine.device):
         return case, None, None
     toolchain = toolchain_of(machine.facts)
@@ -304,16 +302,19 @@ def _one(case: Case, kept: KeptChoices, machine: TuningMachine) -> tuple[Case, d
     stale = choice.stale(launched(case.spec), toolchain)
     if stale:
         return case, None, stale
+    usual = case.configuration
     try:
-        configured = _configured(case, choice)
+        configured = case.configured(
+            {name: value for name, value in choice.configuration.items() if usual.get(name) != value}
+        )
     except SpecError as error:
         return case, None, str(error)
     if configured.plan.broken(machine.device):
         return case, None, None
-    facts = {"configuration": configured.configuration, "by": how, "tuned_at": dict(choice.workload)}
-    return configured, facts | {"created": choice.created}, None
-
-
-def _configured(case: Case, choice: TuningChoice) -> Case:
-    usual = case.configuration
-    return case.configured({name: value for name, value in choice.configuration.items() if usual.get(name) != value})
+    facts = {
+        "configuration": configured.configuration,
+        "by": how,
+        "tuned_at": dict(choice.workload),
+        "created": choice.created,
+    }
+    return configured, facts, None

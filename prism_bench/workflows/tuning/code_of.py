@@ -1,7 +1,7 @@
-"""Python code as words to hash: a function's syntax without annotations and docstrings, and what its names mean.
+"""Python code as texts to hash: a function's syntax without annotations and docstrings, and the values of its names.
 
-The words are the same in every version of Python and in every folder. What a catalogue defines is known by its code,
-everything else by its name.
+The texts are the same in every version of Python and in every folder. A catalogue's definitions are identified by their
+code, everything else by its name.
 """
 
 import ast
@@ -20,30 +20,30 @@ _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...))
 
 
 class CodeWords:
-    """Words of values; functions, classes and modules of a file below one of `folders` are followed into their code."""
+    """Texts of values; functions, classes and modules of files below `folders` are followed into their code."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = [folder.resolve() for folder in folders]
         self._seen: set[int] = set()
 
     def of(self, value: object) -> Iterator[str]:
-        """Yield the words of a value; code that was met before is not repeated."""
+        """Yield the texts of a value; code that was met before is not repeated."""
         if isinstance(value, Enum):
             yield f"{type(value).__qualname__}.{value.name}"
         elif isinstance(value, _PLAIN):
             yield repr(value)
         elif isinstance(value, Mapping):
-            for key, one in sorted(cast("Mapping[object, object]", value).items(), key=lambda item: repr(item[0])):
-                yield from (f"{key!r}:", *self.of(one))
+            for key, element in sorted(cast("Mapping[object, object]", value).items(), key=lambda item: repr(item[0])):
+                yield from (f"{key!r}:", *self.of(element))
         elif isinstance(value, list | tuple):
-            yield from ("(", *(word for one in cast("Sequence[object]", value) for word in self.of(one)), ")")
+            yield from ("(", *(word for element in cast("Sequence[object]", value) for word in self.of(element)), ")")
         elif isinstance(value, set | frozenset):
             yield repr(sorted(map(repr, cast("set[object]", value))))
         else:
             yield from self._of_object(value)
 
     def _of_object(self, value: object) -> Iterator[str]:
-        """Yield the words of what is no plain value; of an unknown object its class and its attributes."""
+        """Yield the texts of an object that is not a plain value; of an unknown object its class and attributes."""
         inner = value if isinstance(value, FunctionType) else unwrap(cast("Any", value))
         if isinstance(inner, partial):
             yield from self.of((inner.func, inner.args, inner.keywords))
@@ -64,7 +64,7 @@ class CodeWords:
             yield from (*self._of_class(type(inner)), *self.of(_attributes(inner)))
 
     def _of_function(self, function: FunctionType) -> Iterator[str]:
-        """Yield the code of a catalogue's function, else its name; what it closes over; what its names mean."""
+        """Yield the code of a catalogue's function, else its name; its closure; the values of its names."""
         if id(function) in self._seen:
             yield function.__qualname__
             return
@@ -99,7 +99,7 @@ class CodeWords:
                 yield from self._of_names(node, vars(module), set())
 
     def _of_names(self, node: ast.AST, names: Mapping[str, object], bound: set[str]) -> Iterator[str]:
-        """Yield the words of the globals in the code; of one of the catalogue's modules only of what is used."""
+        """Yield the texts of the globals in the code; of the catalogue's modules only those of the used attributes."""
         for part in _parts(node):
             if isinstance(part, ast.Name) and part.id not in bound and part.id in names:
                 value = names[part.id]
@@ -116,7 +116,7 @@ class CodeWords:
 
 
 def _file(module: ModuleType) -> str | None:
-    """Return the file of a module; None for one that is built into the interpreter, such as `sys`."""
+    """Return the file of a module; None for a module built into the interpreter, such as `sys`."""
     return getattr(module, "__file__", None)
 
 
@@ -140,31 +140,31 @@ def _tree(text: str) -> ast.Module:
 
 
 def _nodes_of(code: CodeType) -> list[ast.FunctionDef | ast.Lambda]:
-    """Return the syntax of a function: the node on its first line that its instructions are in.
+    """Return the syntax of a function: the innermost node on its first line that contains its instructions.
 
-    Where Python keeps no columns, all functions of that line that have its arguments.
+    Without columns of instructions, return all functions of that line that have its arguments.
     """
     path = Path(code.co_filename)
     tree = _tree(path.read_text()) if path.is_file() else ast.Module([], [])
     starred = bool(code.co_flags & CO_VARARGS) + bool(code.co_flags & CO_VARKEYWORDS)
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount + starred]
-    found = [
+    values = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.Lambda)
         and _first_line(node) == code.co_firstlineno
         and tuple(argument.arg for argument in _arguments(node)) == names
     ]
-    around = [node for node in found if all(_is_in(place, node) for place in _places(code))]
-    return around[-1:] or found  # ast.walk goes outside in: the last is the innermost
+    around = [node for node in values if all(_is_in(place, node) for place in _places(code))]
+    return around[-1:] or values  # ast.walk goes outside in: the last is the innermost
 
 
 def _arguments(node: ast.AST) -> list[ast.arg]:
     if not isinstance(node, ast.FunctionDef | ast.Lambda):
         return []
-    own = node.args
-    rest = [argument for argument in (own.vararg, own.kwarg) if argument]
-    return [*own.posonlyargs, *own.args, *own.kwonlyargs, *rest]
+    arguments = node.args
+    rest = [argument for argument in (arguments.vararg, arguments.kwarg) if argument]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *rest]
 
 
 def _first_line(node: ast.FunctionDef | ast.Lambda) -> int:
@@ -187,18 +187,18 @@ def _is_in(place: tuple[int, int, int, int], node: ast.FunctionDef | ast.Lambda)
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the node and all below it that is code."""
+    """Yield the node and all code below it."""
     yield node
     for _, value in _kept(node):
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, ast.AST):
-                yield from _parts(one)
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _parts(child)
 
 
 def _written(value: object) -> str:
-    """Return syntax in the same words for every version of Python: empty fields are left out."""
+    """Return syntax as a text that is the same in every version of Python: empty fields are left out."""
     if isinstance(value, ast.AST):
-        return f"{type(value).__name__}({','.join(f'{name}={_written(one)}' for name, one in _kept(value))})"
+        return f"{type(value).__name__}({','.join(f'{name}={_written(child)}' for name, child in _kept(value))})"
     if isinstance(value, list):
         return f"[{','.join(map(_written, cast('list[object]', value)))}]"
     return repr(value)
@@ -209,7 +209,11 @@ def _kept(node: ast.AST) -> Iterator[tuple[str, Any]]:
     for name, value in ast.iter_fields(node):
         if name in _NO_CODE:
             continue
-        kept = [one for one in cast("list[object]", value) if not _is_text(one)] if isinstance(value, list) else value
+        kept = (
+            [child for child in cast("list[object]", value) if not _is_text(child)]
+            if isinstance(value, list)
+            else value
+        )
         if kept is not None and kept != []:
             yield name, kept
 

@@ -1,4 +1,4 @@
-"""Measured policies: which form of a matrix product to launch, by a table of times."""
+"""Measured policies: the form of a matrix product to launch, by a table of times per device."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,11 +9,9 @@ from prism_bench.errors import UsageError, unknown
 from prism_bench.io.files import Schema, four_digits, path_part
 from prism_bench.workflows.tuning.choice import REACH, distance
 
-# Which form of a matrix product to launch, by a table of measured times per device, and what other rules cost.
-#
 # Sizes are those of C [m, n] = A [m, k] B [k, n].
 
-# What of the catalogue computes each form; `f16` and `wmma` take half operands, the others float32.
+# The kernel of each form; `f16` and `wmma` take half operands, the others float32.
 FORMS = {"fp32": "matmul", "tf32": "matmul:tf32", "f16": "tensor_core_matmul", "wmma": "tensor_core_matmul_wmma"}
 CASTS = "tensor_core_matmul:casts"  # the same as f16, from float32
 HALVES = ("f16", "wmma")
@@ -78,7 +76,7 @@ def pick(
 
 
 def shape_text(shape: Mapping[str, int]) -> str:
-    """`4096 x 64 x 4096`, in the order m, k, n."""
+    """Return a shape as `4096 x 64 x 4096`, in the order m, k, n."""
     return " x ".join(str(shape[axis]) for axis in ("m", "k", "n"))
 
 
@@ -112,30 +110,29 @@ def costs(
     rows: Sequence[CrossoverRow], rules: Mapping[str, Rule], operands: str = "float32", tolerance: float = 1e-3
 ) -> list[CrossoverCost]:
     """Return the cost of each rule, by the measured rows."""
-    return [_cost(rows, name, rule, (operands, tolerance)) for name, rule in rules.items()]
+    table: list[CrossoverCost] = []
+    for policy, rule in rules.items():
+        forms: list[str] = []
+        ratios: list[float] = []
+        for row in rows:
+            form = rule(row.shape["m"], row.shape["k"], row.shape["n"])
+            best = pick([row], row.shape, operands=operands, tolerance=tolerance)
+            forms.append(form)
+            ratios.append(row.total(form, operands) / row.total(best.form, operands))
+        worst = max(range(len(rows)), key=ratios.__getitem__)
+        mean = prod(ratios) ** (1 / len(ratios))
+        table.append(CrossoverCost(policy, mean, ratios[worst], rows[worst].shape, tuple(forms)))
+    return table
 
 
-def _cost(rows: Sequence[CrossoverRow], policy: str, rule: Rule, how: tuple[str, float]) -> CrossoverCost:
-    operands, tolerance = how
-    forms: list[str] = []
-    ratios: list[float] = []
-    for row in rows:
-        form = rule(row.shape["m"], row.shape["k"], row.shape["n"])
-        best = pick([row], row.shape, operands=operands, tolerance=tolerance)
-        forms.append(form)
-        ratios.append(row.total(form, operands) / row.total(best.form, operands))
-    worst = max(range(len(rows)), key=ratios.__getitem__)
-    return CrossoverCost(policy, prod(ratios) ** (1 / len(ratios)), ratios[worst], rows[worst].shape, tuple(forms))
-
-
-# What was measured for the policies of one machine, on disk: `reports/tuning/<machine>-policies.json`.
+# The store of a machine, `reports/tuning/<machine>-policies.json`:
 #
 #     schema, machine, device, backend, toolchain, created
-#     matmul      rows of `crossover.CrossoverRow`
+#     matmul      rows of `CrossoverRow`
 #     windows     rows of `Window`
 #     batches     rows of `Batch`
 #
-# Each part is measured on its own and leaves the others alone.
+# Each part is measured separately and keeps the others.
 
 _SCHEMA = Schema("measured policies", 1, "prism-bench select --measure")
 TARGETS = (5e-3, 10e-3)  # seconds that an LSTM's answer may take
@@ -177,13 +174,13 @@ _PARTS = {"matmul": CrossoverRow, "windows": Window, "batches": Batch}
 
 
 def largest_within(seconds: Mapping[int, float], latency: float) -> int | None:
-    """Return the largest batch whose time is below `latency`; None where none is."""
+    """Return the largest batch whose time is below `latency`; None without such a batch."""
     return max((batch for batch, took in seconds.items() if took < latency), default=None)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Whose times these are, and the rows of each part; a part that was not measured is empty."""
+    """Policies of a machine: its identity, and the rows of each part; a part that was not measured is empty."""
 
     machine: str
     device: str
@@ -196,12 +193,12 @@ class Measured:
 
 
 def path_for(machine: str, folder: Path) -> Path:
-    """Where the measured policies of the machine of that id are kept."""
+    """Return the path of the measured policies of the machine with that id."""
     return folder / f"{path_part(machine)}-policies.json"
 
 
 def read_measured(path: Path) -> Measured | None:
-    """Return what is kept at `path`, None where there is no such file; a ResultsError names what is damaged."""
+    """Return the policies kept at `path`, None if the file is missing; ResultsError if it is damaged."""
     data = _SCHEMA.read(path)
     if data is None:
         return None
@@ -209,11 +206,11 @@ def read_measured(path: Path) -> Measured | None:
 
 
 def write_measured(measured: Measured, path: Path) -> Path:
-    """Keep it at `path`, whole or not at all; parts of the same device that it has none of stay. Returns the path."""
+    """Write the policies to `path` atomically; keep the other parts of the same device. Return the path."""
     old = read_measured(path)
     same = old and (old.device, old.backend) == (measured.device, measured.backend)
-    rows = {name: getattr(measured, name) or (getattr(old, name) if same else ()) for name in _PARTS}
     plain = {key: value for key, value in vars(measured).items() if key not in _PARTS}
-    return _SCHEMA.write(
-        path, plain | {name: [four_digits(asdict(one)) for one in some] for name, some in rows.items()}
-    )
+    for name in _PARTS:
+        rows = getattr(measured, name) or (getattr(old, name) if same else ())
+        plain[name] = [four_digits(asdict(row)) for row in rows]
+    return _SCHEMA.write(path, plain)

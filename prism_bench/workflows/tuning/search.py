@@ -15,11 +15,11 @@ from prism_bench.errors import BackendUnavailable, UsageError, unknown
 from prism_bench.io.installation import pip_install
 from prism_bench.workflows.tuning.choice import REACH, bucket_of, distance
 
-# Tuning while the program runs: every execution is timed and recorded, and the quickest configuration is launched.
+# Online tuning: every execution is timed and recorded, and the fastest configuration is launched.
 #
-# As the design documents have it: moving averages with alpha 0.3, three samples before a configuration counts, all of
-# them sampled again after a thousand executions. Beyond that a choice holds for its size class and those near it, the
-# default is left for a gain only, and an outlier counts as four times the average at most.
+# As in the design documents: moving averages with alpha 0.3, three samples before a configuration counts, all sampled
+# again after a thousand executions. In addition, a choice holds for its size class and those near it, the default is
+# left only for a gain, and an outlier counts as at most four times the average.
 
 Items = tuple[tuple[str, Any], ...]  # a workload or a configuration that can be a key
 
@@ -51,7 +51,7 @@ class Average:
 
 @dataclass
 class _Place:
-    """One kernel at one size class."""
+    """Averages of a kernel at a size class."""
 
     space: tuple[Items, ...]
     averages: dict[Items, Average] = field(default_factory=dict)
@@ -66,53 +66,58 @@ class OnlineTuner:
         self._places: dict[tuple[str, Items], _Place] = {}
 
     def next(self, kernel: str, workload: Mapping[str, Any], space: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the configuration to launch: the one with the fewest samples while any has too few, else the best.
+        """Return the configuration to launch: the least sampled while any has too few samples, else the best.
 
-        `space` has every configuration, its default first; a UsageError where it is empty.
+        `space` has every configuration, its default first; UsageError if it is empty.
         """
         if not space:
             raise UsageError(f"{kernel}: there is no configuration to launch")
         place = self._place(kernel, workload, space)
-        needed = [one for one in place.space if place.averages[one].fresh < self._habits.least]
+        needed = [
+            configuration for configuration in place.space if place.averages[configuration].fresh < self._habits.least
+        ]
         if needed:
-            return dict(min(needed, key=lambda one: place.averages[one].fresh))
+            return dict(min(needed, key=lambda configuration: place.averages[configuration].fresh))
         return dict(self._best(place))
 
     def record(
         self, kernel: str, workload: Mapping[str, Any], configuration: Mapping[str, Any], seconds: float
     ) -> None:
-        """Take the time of one execution into the average; after `again` executions everything is sampled anew."""
+        """Add the time of an execution to the average; after `again` executions all configurations are sampled anew."""
         place = self._places[self._key(kernel, workload)]
-        self._blend(place.averages[tuple(configuration.items())], seconds)
+        average = place.averages[tuple(configuration.items())]
+        if average.total:
+            seconds = min(seconds, self._habits.outlier * average.seconds)
+            seconds = self._habits.alpha * seconds + (1 - self._habits.alpha) * average.seconds
+        average.seconds, average.fresh, average.total = seconds, average.fresh + 1, average.total + 1
         place.executions += 1
         if place.executions % self._habits.again == 0:
             for average in place.averages.values():
                 average.fresh = 0
 
     def best(self, kernel: str, workload: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Return the best configuration of the size class, else of the nearest class that has one; None otherwise."""
+        """Return the best configuration of the size class, else of the nearest tuned class; None otherwise."""
+        same = self._places.get(self._key(kernel, workload))
+        if same and self._counting(same):
+            return dict(self._best(same))
         known = [
             (distance(dict(size), workload), place)
             for (name, size), place in self._places.items()
             if name == kernel and self._counting(place)
         ]
-        own = self._places.get(self._key(kernel, workload))
-        if own and self._counting(own):
-            return dict(self._best(own))
-        near = [(apart, place) for apart, place in known if apart <= REACH]
-        return dict(self._best(min(near, key=lambda pair: pair[0])[1])) if near else None
+        apart, place = min(known, key=lambda pair: pair[0], default=(inf, None))
+        return dict(self._best(place)) if place and apart <= REACH else None
 
     def seconds(self, kernel: str, workload: Mapping[str, Any], configuration: Mapping[str, Any]) -> float | None:
-        """Return the moving average of a configuration, None where it was never launched."""
+        """Return the moving average of a configuration, None if it was never launched."""
         place = self._places.get(self._key(kernel, workload))
         average = place.averages.get(tuple(configuration.items())) if place else None
         return average.seconds if average and average.total else None
 
     def statistics(self) -> dict[str, Any]:
-        """Return how much was tuned.
+        """Return the counts of tuned classes, measured configurations and executions, and the mean speedup.
 
-        It has places, distinct configurations measured, executions, and the mean of default over best (1 where nothing
-        is tuned).
+        The mean speedup is 1 if nothing is tuned.
         """
         tuned = [place for place in self._places.values() if self._counting(place)]
         speedups = [
@@ -132,40 +137,39 @@ class OnlineTuner:
         return kernel, tuple(bucket_of(workload).items())
 
     def _place(self, kernel: str, workload: Mapping[str, Any], space: Sequence[Mapping[str, Any]]) -> _Place:
-        """Return the place; a new one begins with the default and the best of a place near it."""
+        """Return the averages of the size class; a new class begins with the default and the best of a near class."""
         key = self._key(kernel, workload)
         if key not in self._places:
             near = self.best(kernel, workload)
-            ordered = [space[0], *([near] if near in space[1:] else []), *(one for one in space[1:] if one != near)]
-            chosen = tuple(tuple(one.items()) for one in ordered[: self._habits.most])
-            self._places[key] = _Place(chosen, {one: Average() for one in chosen})
+            ordered = [
+                space[0],
+                *([near] if near in space[1:] else []),
+                *(configuration for configuration in space[1:] if configuration != near),
+            ]
+            chosen = tuple(tuple(configuration.items()) for configuration in ordered[: self._habits.most])
+            self._places[key] = _Place(chosen, {configuration: Average() for configuration in chosen})
         return self._places[key]
 
-    def _blend(self, average: Average, seconds: float) -> None:
-        if average.total:
-            seconds = min(seconds, self._habits.outlier * average.seconds)
-            seconds = self._habits.alpha * seconds + (1 - self._habits.alpha) * average.seconds
-        average.seconds, average.fresh, average.total = seconds, average.fresh + 1, average.total + 1
-
     def _counting(self, place: _Place) -> list[Items]:
-        return [one for one in place.space if place.averages[one].total >= self._habits.least]
+        return [
+            configuration for configuration in place.space if place.averages[configuration].total >= self._habits.least
+        ]
 
     def _best(self, place: _Place) -> Items:
         """Return the lowest average among those that count, if it beats the default by the gain."""
         counting = self._counting(place)
         if not counting:
             return place.space[0]
-        best, default = min(counting, key=lambda one: place.averages[one].seconds), place.space[0]
+        best, default = min(counting, key=lambda configuration: place.averages[configuration].seconds), place.space[0]
         enough = place.averages[best].seconds < place.averages[default].seconds * (1 - self._habits.gain)
         return best if enough or default not in counting else default
 
 
-# kernel_tuner's search strategies over our configurations: they propose, our own clock and verification answer.
-#
-# B. van Werkhoven, Future Generation Computer Systems 90 (2019) 347. Only its search is used: no kernel is handed over.
+# Strategies of kernel_tuner propose configurations; Prism Bench verifies and times them, and kernel_tuner gets no
+# kernel. B. van Werkhoven, Future Generation Computer Systems 90 (2019) 347.
 
 _SEED = 0
-WRONG = 1e6  # seconds: the time of a configuration without one, so that no strategy stays near it
+WRONG = 1e6  # seconds, the time of a failed configuration, so that no strategy stays near it
 _TIME = "time"
 
 
@@ -174,17 +178,17 @@ def _ask_strategy(
 ) -> None:
     """Call `measure` for the default (the first), then for what the strategy proposes: at most `budget` in all.
 
-    The same space and the same answers give the same proposals. BackendUnavailable where kernel_tuner is missing.
+    The same space and the same answers give the same proposals. BackendUnavailable if kernel_tuner is missing.
     """
     interface, searchspace, util = _library()
     runner = _Runner(space, measure)
-    values = {key: list(dict.fromkeys(one[key] for one in space)) for key in space[0]}
+    values = {key: list(dict.fromkeys(configuration[key] for configuration in space)) for key in space[0]}
     with open(devnull, "w") as nowhere, redirect_stdout(nowhere), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that a small space makes populations smaller
         random.seed(_SEED)
         np.random.seed(_SEED)
         known = {"tune_params": values, "cache": dict(enumerate(space))}
-        found = searchspace.Searchspace(None, None, None, from_cache=known)
+        searched = searchspace.Searchspace(None, None, None, from_cache=known)
         options = interface.Options(
             strategy_options=interface.Options(max_fevals=budget),
             max_fevals=budget,
@@ -197,7 +201,7 @@ def _ask_strategy(
             budget=util.TuningBudget(None, min(budget, len(space))),
         )
         runner.run([tuple(space[0].values())], options)
-        interface.strategy_map[name].tune(found, runner, options)
+        interface.strategy_map[name].tune(searched, runner, options)
 
 
 def _library() -> tuple[Any, Any, Any]:
@@ -214,17 +218,17 @@ class _Runner:
     """Runner that strategies pass their proposals to. Each configuration is measured once."""
 
     def __init__(self, space: Sequence[dict[str, Any]], measure: Callable[[dict[str, Any]], float | None]) -> None:
-        self._space, self._measure = {tuple(one.values()): one for one in space}, measure
+        self._space, self._measure = {tuple(configuration.values()): configuration for configuration in space}, measure
         self._known: dict[tuple[Any, ...], float | None] = {}
 
     def run(self, proposals: Sequence[Sequence[Any]], options: Any) -> list[dict[str, Any] | None]:
         """Return the proposals with their times; None for what the budget leaves out."""
-        return [self._one(tuple(proposal), options) for proposal in proposals]
+        return [self._timed(tuple(proposal), options) for proposal in proposals]
 
     def add_strategy_time(self, seconds: float) -> None:
         """Ignore the time that the strategy itself takes."""
 
-    def _one(self, proposal: tuple[Any, ...], options: Any) -> dict[str, Any] | None:
+    def _timed(self, proposal: tuple[Any, ...], options: Any) -> dict[str, Any] | None:
         if proposal not in self._known:
             if options.budget.is_done():
                 return None
@@ -234,10 +238,10 @@ class _Runner:
         return {**self._space[proposal], _TIME: WRONG if seconds is None else seconds}
 
 
-# Which configurations to try: all of a small space, a strategy of kernel_tuner's in a large one.
+# The search: all of a small space, a strategy's proposals in a large one.
 
-_SMALL = 64  # configurations that are simply all tried
-_LEAST_GAIN = 0.005  # of the default's time in the search: less is not worth fresh processes
+_SMALL = 64  # configurations that are all tried
+_LEAST_GAIN = 0.005  # of the default's time in the search: a smaller gain is not worth fresh processes
 _AUTO, _EXHAUSTIVE = "auto", "exhaustive"
 NAMES = (_EXHAUSTIVE, "random_sample", "genetic_algorithm", "simulated_annealing", "dual_annealing", "pso", "mls",
          "firefly_algorithm", "diff_evo", "greedy_ils", "greedy_mls")  # fmt: skip
@@ -245,7 +249,7 @@ Measure = Callable[[dict[str, Any]], float | None]  # seconds of a configuration
 
 
 def require_strategy(name: str) -> str:
-    """Return the name, if there is such a strategy."""
+    """Return the name of a known strategy; UsageError for an unknown name."""
     if name not in (_AUTO, *NAMES):
         raise unknown("strategy", name, (_AUTO, *NAMES))
     return name
@@ -267,7 +271,7 @@ def search(space: Sequence[dict[str, Any]], measure: Measure, strategy: str = _A
 
 
 def best_few(seconds: dict[str, float], default: str) -> list[str]:
-    """Return the tasks that beat the default by `LEAST_GAIN`, best first: those that are worth fresh processes."""
+    """Return the tasks that beat the default by `_LEAST_GAIN`, best first: those that are worth fresh processes."""
     usual = seconds.get(default)
     if usual is None:
         return []

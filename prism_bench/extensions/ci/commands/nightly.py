@@ -101,7 +101,7 @@ def _keys() -> "NightlyKeys":
 class ParsedRun:
     """What the words of `prism-bench run` ask for: how many `processes`, which `options` but those and the cases.
 
-    `backend` is the one that they or the configuration name, or that of a fleet; None where the default one is taken.
+    `backend` is the one that they or the configuration name, or that of a fleet; None if the default one is taken.
     """
 
     processes: int
@@ -137,7 +137,7 @@ def _words_of(value: object, names: "Sequence[str]", opposites: "Sequence[str]")
 
 
 def _require_gpu() -> None:
-    """Raise a UsageError where no GPU answers: the references would be timed in place of the kernels.
+    """Raise UsageError if no GPU answers: the references would be timed in place of the kernels.
 
     A child looks, so that this process holds no device while its parts measure.
     """

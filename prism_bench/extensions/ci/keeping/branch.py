@@ -52,7 +52,7 @@ class Git:
     extra: Mapping[str, str] = field(default_factory=dict)
 
     def run(self, *words: str, stdin: bytes = b"") -> GitDone:
-        """Run a command whatever it ends with; raise a UsageError where there is no git or it does not answer."""
+        """Run a command whatever it ends with; raise UsageError if there is no git or it does not answer."""
         settings = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **os.environ, **_ENVIRONMENT, **self.extra}
         command = ["git", "-C", str(self.folder), *words]
         try:
@@ -69,12 +69,12 @@ class Git:
         return done
 
     def require_repository(self) -> None:
-        """Raise a UsageError where the folder is in no repository."""
+        """Raise UsageError if the folder is in no repository."""
         if self.run("rev-parse", "--git-dir").code:
             raise UsageError(f"{self.folder} is in no git repository: run this in a clone, {_FOLDER}")
 
     def require_remote(self, remote: str) -> None:
-        """Raise a UsageError where the repository has no such remote."""
+        """Raise UsageError if the repository has no such remote."""
         if self.run("remote", "get-url", remote).code:
             raise UsageError(f"the repository has no remote {remote}: 'git remote add {remote} URL', {_FOLDER}")
 
@@ -134,7 +134,7 @@ class Branch:
         return bool(tip)
 
     def _tip(self) -> str:
-        """Return the commit that the remote's branch is at; empty where there is no such branch."""
+        """Return the commit that the remote's branch is at; empty if there is no such branch."""
         done = self._git.run("ls-remote", "--exit-code", _REMOTE, f"refs/heads/{self.name}")
         if done.code not in (0, 2):
             raise ResultsError(
@@ -243,11 +243,11 @@ class Base:
         self._digests = _SCHEMA.kind_of(plain.get("files", {}), dict[str, str], self._folder / "base.json")
 
     def digest(self, name: str) -> str:
-        """Return the digest of the common content; empty where there was none."""
+        """Return the digest of the common content; empty if there was none."""
         return self._digests.get(name, "")
 
     def content(self, name: str) -> bytes | None:
-        """Return the common content of a file that is merged; None where there was none."""
+        """Return the common content of a file that is merged; None if there was none."""
         path = self._folder / "files" / name
         return path.read_bytes() if is_kept(name) and path.is_file() else None
 

@@ -80,9 +80,9 @@ def _unreadable(path: Path, name: str, data: bytes) -> Iterator[str]:
 
 
 def merged(name: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
-    """Return the content that has the changes of both since `base`, which is None where nothing was common.
+    """Return the content that has the changes of both since `base`, which is None if nothing was common.
 
-    Raise a ResultsError for a state of alerts that cannot be read.
+    Raise ResultsError for a state of alerts that cannot be read.
     """
     if ours == theirs or ours == base:
         return theirs
@@ -200,7 +200,9 @@ def _resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | 
     for name, versions in state.files.items():
         if len(versions) < 2 or not (is_merged(name) or is_record(name)):
             continue
-        contents = {digest: data for (_, digest), data in _sound(target, [(name, one) for one in versions], problems)}
+        contents = {
+            digest: data for (_, digest), data in _sound(target, [(name, version) for version in versions], problems)
+        }
         if not contents:
             del digests[name]
         elif is_merged(name):
@@ -239,7 +241,7 @@ class Fetched:
 
 @dataclass(frozen=True)
 class KeptHistory:
-    """Name of a keep, None where nothing was new, and the names of the files that it wrote."""
+    """Name of a keep, None if nothing was new, and the names of the files that it wrote."""
 
     id: str | None
     written: tuple[str, ...] = ()
@@ -256,7 +258,7 @@ class Checkout:
 def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
     """Write what the history has here, each file whole or not at all; local changes since the last keep stay.
 
-    A file that is missing there or damaged is left out. Raise a ResultsError for a history that cannot be read.
+    A file that is missing there or damaged is left out. Raise ResultsError for a history that cannot be read.
     """
     state, problems = target.read(), list[str]()
     remote = _resolved(target, state, problems)
@@ -320,7 +322,7 @@ def _write_local(name: str, what: Action, theirs: bytes, checkout: Checkout, tak
 def keep(target: HistoryTarget, checkout: Checkout) -> KeptHistory:
     """Keep the files of the checkout; where another keeper was first, read the history again and merge.
 
-    Raise HistoryMoved where others were first TRIES times in a row, or a UsageError where the folder of the records is
+    Raise HistoryMoved where others were first TRIES times in a row, or UsageError if the folder of the records is
     none; then nothing of this keep is written.
     """
     for attempt in range(_TRIES):
@@ -379,7 +381,7 @@ def verified(target: HistoryTarget) -> tuple[int, list[str]]:
 
 
 def _digest(path: Path, target: HistoryTarget) -> str:
-    """Return the digest of a local file; empty where there is none."""
+    """Return the digest of a local file; empty if the file is missing."""
     return target.digest(path.read_bytes()) if path.is_file() else ""
 
 
@@ -397,7 +399,7 @@ class HistoryKeys:
 def opened(address: str, folder: Path, options: Mapping[str, object] | None = None) -> HistoryTarget:
     """Return the target of an address: `branch:NAME` of the repository around `folder`, an fsspec URL, or a folder.
 
-    `options` go to fsspec. Raise a UsageError for an address that is none, or a package that is missing.
+    `options` go to fsspec. Raise UsageError for an address that is none, or a package that is missing.
     """
     if address.startswith(BRANCH):
         return Branch(address.removeprefix(BRANCH), folder)

@@ -76,7 +76,7 @@ def local_path(runs: Path, name: str) -> Path:
 
 
 def require_records(runs: Path) -> None:
-    """Raise a UsageError where `runs` is no folder, or holds files and no record of any machine."""
+    """Raise UsageError if `runs` is no folder, or holds files and no record of any machine."""
     if not runs.is_dir():
         raise UsageError(f"{runs}: no such folder; name that of the run records, such as --runs reports/runs")
     held = any(path.is_file() for path in runs.rglob("*"))
@@ -112,7 +112,7 @@ class Storage(Protocol):
         ...
 
     def sizes(self) -> dict[str, int]:
-        """Return the size of every file in bytes, by name; empty where there is nothing."""
+        """Return the size of every file in bytes, by name; empty if there is nothing."""
         ...
 
     def read(self, names: Iterable[str]) -> Iterator[bytes | ResultsError]:
@@ -201,7 +201,7 @@ class UrlStorage:
 
 
 def url_storage(address: str, options: Mapping[str, object]) -> UrlStorage:
-    """Return the storage of a URL; a UsageError where fsspec, or its package for the protocol, is not installed."""
+    """Return the storage of a URL; UsageError if fsspec, or its package for the protocol, is not installed."""
     try:
         import fsspec
     except ImportError:
@@ -218,7 +218,7 @@ def url_storage(address: str, options: Mapping[str, object]) -> UrlStorage:
 
 @contextmanager
 def _named(place: str) -> Iterator[None]:
-    """Raise a ResultsError that names the place for any error of the system."""
+    """Raise ResultsError that names the place for any error of the system."""
     try:
         yield
     except OSError as error:
@@ -227,7 +227,7 @@ def _named(place: str) -> Iterator[None]:
 
 @contextmanager
 def _reachable(address: str) -> Iterator[None]:
-    """Raise a ResultsError with the cure for whatever a library of fsspec raises; each has its own errors."""
+    """Raise ResultsError with the cure for whatever a library of fsspec raises; each has its own errors."""
     try:
         yield
     except Exception as error:
@@ -436,7 +436,7 @@ def _place(name: str, digest: str) -> str:
 
 def heads(manifests: Mapping[str, Manifest]) -> list[str]:
     """Return the keeps that no other one had read, oldest first."""
-    read = {before for one in manifests.values() for before in one.after}
+    read = {before for manifest in manifests.values() for before in manifest.after}
     return [name for name in manifests if name not in read]
 
 

@@ -424,7 +424,7 @@ KEPT_LOGS = 20
 
 @contextmanager
 def locked(root: Path) -> Iterator[None]:
-    """Hold the lock of this machine and repository; raise a UsageError where another nightly run holds it.
+    """Hold the lock of this machine and repository; raise UsageError if another nightly run holds it.
 
     The system takes it back when the process ends, however it ends.
     """

@@ -70,7 +70,7 @@ def nightly(plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput) -> N
     """Do the plan under the lock of this machine and repository, and return what came of it.
 
     The exit code is that of the gate, else the largest one of the runs, else FAILED where a later step failed. Raise a
-    UsageError where another nightly run holds the lock, a ResultsError where there is no record; the latter is sent as
+    UsageError if another nightly run holds the lock, ResultsError if there is no record; the latter is sent as
     an alert. After a signal the record of what was measured is kept, and nothing else is done.
     """
     with locked(plan.root):

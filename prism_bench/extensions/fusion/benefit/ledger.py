@@ -55,7 +55,7 @@ class ChainAnswer:
     """How long a host waits for one stage in one form.
 
     `answer` is from the host's request to its knowing that all is done, `each` the share of one of many requests made
-    at once; `against_graph` is the fastest graph's answer over this one's, None where no graph was timed. `launches`
+    at once; `against_graph` is the fastest graph's answer over this one's, None if no graph was timed. `launches`
     are what the host issues for one evaluation.
     """
 
@@ -69,7 +69,7 @@ class ChainAnswer:
 
 
 def read_times(path: Path | None, folder: Path) -> "LatencyRecord | None":
-    """Return the times of served items: of the file, else the newest in `folder`; None where there are none."""
+    """Return the times of served items: of the file, else the newest in `folder`; None if there are none."""
     if all(one.name != STAGE for one in installed()):
         return None
     from prism_bench.extensions.persistent.records import newest, read_latencies
@@ -215,7 +215,7 @@ class StageRow:
     notes: tuple[str, ...] = ()
 
     def value(self, name: str) -> float | None:
-        """Return the figure of that name; None where it is missing."""
+        """Return the figure of that name; None if it is missing."""
         return self.figures[name].value
 
 
@@ -293,12 +293,16 @@ def _counted(seen: Seen, name: str) -> Figure:
 def _energy(seen: Seen) -> Figure:
     if seen.result is None:
         return absent(seen.missing)
-    energies = [one.energy for one in seen.result.measurements if one.subject == "kernel" and one.energy]
-    known = next((one for one in energies if one.joules is not None), None)
+    energies = [
+        measurement.energy
+        for measurement in seen.result.measurements
+        if measurement.subject == "kernel" and measurement.energy
+    ]
+    known = next((energy for energy in energies if energy.joules is not None), None)
     if known:
         return Figure(known.joules, "the board's counter over a hot replay")
     alone = "energy is reported for launches that are long enough to count alone"
-    return absent(next((one.reason for one in energies), alone))
+    return absent(next((energy.reason for energy in energies), alone))
 
 
 def _error(seen: Seen) -> Figure:
@@ -333,7 +337,7 @@ class Sources:
     @property
     def device(self) -> Device:
         """The device that the plans are made for: a record's, or one like the emulator's."""
-        known = self.record or next((one.record for one in self.counters.values()), None)
+        known = self.record or next((counter.record for counter in self.counters.values()), None)
         facts = known.machine if known else {}
         numbers = {name: int(facts[name]) for name in ("sm_count", "compute_capability") if name in facts}
         return Device(**numbers)
@@ -411,7 +415,9 @@ def _ledger(chain: Chain, stages: Mapping[str, Case], sources: Sources, prices: 
 def _library(seen: Mapping[str, Seen]) -> Timed:
     """Return the fastest library call timed with the baseline, or with the first stage that has one."""
     calls = [library(one.result, one.missing) for stage, one in seen.items() if stage != STAGE]
-    return next((one for one in calls if one.measurement), calls[0] if calls else Timed(reason="no stage is launched"))
+    return next(
+        (call for call in calls if call.measurement), calls[0] if calls else Timed(reason="no stage is launched")
+    )
 
 
 def _seen(stage: str, case: Case, chain: Chain, sources: Sources) -> Seen:
@@ -483,7 +489,7 @@ def _notes(seen: Seen, against: Seen | None) -> Iterator[str]:
 class OurRow:
     """Our row for a published one: of `what`, by stage.
 
-    `met` is whether our most fused stage among the table's keeps the plan's target, None where that has no figure.
+    `met` is whether our most fused stage among the table's keeps the plan's target, None if that has no figure.
     """
 
     what: str
@@ -501,9 +507,9 @@ class ComparedRow:
 
 def compared(ledgers: Sequence[ChainLedger]) -> tuple[ComparedRow, ...]:
     """Return the rows of the plan's table that are about any of the ledgers' chains."""
-    known = {one.chain for one in ledgers}
+    known = {ledger.chain for ledger in ledgers}
     rows = [row for row in published_rows() if known & set(row.chains)]
-    mine = {row.name: [one for one in ledgers if one.chain in row.chains] for row in rows}
+    mine = {row.name: [ledger for ledger in ledgers if ledger.chain in row.chains] for row in rows}
     return tuple(ComparedRow(row, tuple(_ours(row, mine[row.name]))) for row in rows)
 
 

@@ -70,7 +70,7 @@ class Timed:
 class Speedup:
     """The baseline's time over the stage's by one clock, with its 95 % interval.
 
-    `low` and `high` are None where a side has a single process. All are None where a side has no time, with the
+    `low` and `high` are None if a side has a single process. All are None if a side has no time, with the
     `reason`.
     """
 
@@ -82,7 +82,7 @@ class Speedup:
 
 @dataclass(frozen=True)
 class Saving:
-    """The seconds that a stage saves, divided; parts are None where the record has no launch overhead or no ceiling.
+    """The seconds that a stage saves, divided; parts are None if the record has no launch overhead or no ceiling.
 
     `basis` is where `removed_bytes` are from.
     """
@@ -133,7 +133,11 @@ def library(result: CaseResult | None, missing: str) -> Timed:
     if peer and best and peer.unstable:
         fastest = tuple(tuple(process) for process in fastest_process(best.processes))
         best = replace(best, subject=f"{best.subject}{UNSTABLE_MARK}", processes=fastest)
-    reasons = [one.reason for one in result.measurements if one.subject.startswith("peer:") and one.reason]
+    reasons = [
+        measurement.reason
+        for measurement in result.measurements
+        if measurement.subject.startswith("peer:") and measurement.reason
+    ]
     return Timed(best) if best else Timed(reason=next(iter(reasons), "no library call was timed with it"))
 
 
@@ -176,7 +180,7 @@ class StageCost:
 
 
 def saving(baseline: StageCost, stage: StageCost, prices: Prices) -> Saving | None:
-    """Return what the stage saves against the baseline; None where one has no time."""
+    """Return what the stage saves against the baseline; None if one has no time."""
     before, after = baseline.time.seconds, stage.time.seconds
     if before is None or after is None:
         return None
@@ -215,7 +219,7 @@ class PublishedRow:
     at_least: bool
 
     def met(self, value: float | None) -> bool | None:
-        """Return whether `value` keeps the target; None where there is no value."""
+        """Return whether `value` keeps the target; None if there is no value."""
         if value is None:
             return None
         return value > self.target if self.at_least else value < self.target

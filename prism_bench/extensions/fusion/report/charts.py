@@ -51,7 +51,7 @@ class StageBars:
 
 @dataclass(frozen=True)
 class Panel:
-    """The bars of one chain at one workload, None where there is nothing to show, with words for axis and title."""
+    """The bars of one chain at one workload, None if there is nothing to show, with words for axis and title."""
 
     axis: str
     under_title: str
@@ -87,7 +87,14 @@ class Times:
 
     def _under(self, ledger: ChainLedger) -> str:
         """Return the workload, and what was published of the chain without one."""
-        quoted = next((one for one in published_rows() if one.quantity == "time" and ledger.chain in one.chains), None)
+        quoted = next(
+            (
+                published_row
+                for published_row in published_rows()
+                if published_row.quantity == "time" and ledger.chain in published_row.chains
+            ),
+            None,
+        )
         if quoted is None:
             return ledger.workload
         times = ", ".join(f"{quoted.stages[stage] * 1e6:.0f}" for stage in STAGES)
@@ -173,13 +180,13 @@ _COLUMNS, _WIDTH, _BAR, _AROUND = 2, 10.0, 0.42, 1.15
 def fusion_picture(ledgers: Sequence[ChainLedger]) -> bytes:
     """Return the picture of all ledgers whose baseline and a fused stage have cold times.
 
-    Where none has, the picture is of the bytes that all of them move. A ResultsError where there is nothing before or
+    Where none has, the picture is of the bytes that all of them move. ResultsError if there is nothing before or
     nothing after.
     """
     kind = next((kind for kind in (Times(), Moved()) if any(map(kind.shows, ledgers))), None)
     if kind is None:
         raise ResultsError("no chain has a baseline and a fused stage: there is nothing to draw")
-    shown = [one for one in ledgers if kind.shows(one)]
+    shown = [ledger for ledger in ledgers if kind.shows(ledger)]
     lines = -(-len(shown) // _COLUMNS)
     most = max(len(launched(one)) for one in shown)
     with matplotlib.rc_context(dict(_SETTINGS)):
@@ -352,7 +359,7 @@ def page(context: SiteContext) -> Page:
 
 def answer(savings: Sequence[ChainSaving]) -> str:
     """Return in how many chains the best fused stage is faster than separate launches, and by how much."""
-    ratios = sorted(one["ratio"] for one in savings if one["ratio"])
+    ratios = sorted(saving["ratio"] for saving in savings if saving["ratio"])
     faster = [ratio for ratio in ratios if ratio > 1]
     if not ratios:
         return ""
@@ -404,7 +411,7 @@ def _chains(context: SiteContext) -> list[tuple[KernelSpec, Chain]]:
 
 def _sources(context: SiteContext, kernels: Set[str]) -> Sources:
     """Return the newest record of this machine that timed a chain."""
-    measured = [one for one in context.cases.values() if one.case.kernel in kernels and one.case.measurements]
+    measured = [case for case in context.cases.values() if case.case.kernel in kernels and case.case.measurements]
     newest = max(measured, key=lambda one: one.created, default=None)
     return Sources(
         newest.reading.record if newest else None,
@@ -416,7 +423,7 @@ def _sources(context: SiteContext, kernels: Set[str]) -> Sources:
 
 
 def _latencies(context: SiteContext) -> "LatencyRecord | None":
-    """Return the newest times of served items; None where there are none that can be read."""
+    """Return the newest times of served items; None if there are none that can be read."""
     try:
         return read_times(None, context.places.items)
     except ResultsError:

@@ -98,7 +98,7 @@ def fusion_view(ledgers: Sequence[ChainLedger], table: Sequence[ComparedRow], so
     """Return what `fusion` prints on a Rich console."""
     notes = Footnotes()
     parts: list[RenderableType] = [Text(heading(sources), style="dim"), Text(LEGEND, style="dim"), Text()]
-    parts += [part for one in ledgers for part in _chain(one, notes)]
+    parts += [part for ledger in ledgers for part in _chain(ledger, notes)]
     parts += [_plan(table, notes)] if table else []
     parts += [Text(f"  [{number}] {reason}", style="dim") for number, reason in notes.numbered()]
     return Group(*parts)
@@ -204,11 +204,11 @@ def _answers(answers: Sequence[ChainAnswer]) -> Table:
         "against the graph",
         "error",
     )
-    for one in answers:
-        ratio = times_text(one.against_graph) if one.against_graph else GAP
-        error = GAP if one.error is None else f"{one.error:.1e}"
-        each = time_text(one.each.median)
-        table.add_row(f"  {one.stage}", one.form, str(one.launches), *_quartiles(one), each, ratio, error)
+    for answer in answers:
+        ratio = times_text(answer.against_graph) if answer.against_graph else GAP
+        error = GAP if answer.error is None else f"{answer.error:.1e}"
+        each = time_text(answer.each.median)
+        table.add_row(f"  {answer.stage}", answer.form, str(answer.launches), *_quartiles(answer), each, ratio, error)
     return table
 
 
@@ -276,7 +276,7 @@ def fusion_json(ledgers: Sequence[ChainLedger], table: Sequence[ComparedRow], so
     return {
         "source": heading(sources),
         "prices": asdict(sources.prices()),
-        "chains": [asdict(one) for one in ledgers],
+        "chains": [asdict(ledger) for ledger in ledgers],
         "published": {"source": source(), "rows": [asdict(one) for one in table]},
         "rule": asdict(pass_rule()),
     }

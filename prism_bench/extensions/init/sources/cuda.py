@@ -221,7 +221,7 @@ def _kernel(declared: DeclaredFunction, tree: Tree) -> FoundKernel | Unread:
     if name is None or parameters is None or defect is not None:
         line = line_of(defect or node)
         return Unread(tree.path, line, f"the head of kernel {name or '?'} cannot be read (a macro in it?)")
-    raw = [_parameter(one, tree) for one in parameters.children if "parameter_declaration" in one.type]
+    raw = [_parameter(child, tree) for child in parameters.children if "parameter_declaration" in child.type]
     use = _buffer_use(body, tree, [one.name for one in raw if one.is_pointer], _sizes(raw))
     return FoundKernel(
         "cuda",
@@ -237,7 +237,7 @@ def _kernel(declared: DeclaredFunction, tree: Tree) -> FoundKernel | Unread:
 
 
 def _sizes(parameters: list[FoundParameter]) -> list[str]:
-    return [one.name for one in parameters if one.role.value == "size"]
+    return [parameter.name for parameter in parameters if parameter.role.value == "size"]
 
 
 def _parameter(node: Node, tree: Tree) -> FoundParameter:
@@ -288,8 +288,8 @@ def _with_use(parameter: FoundParameter, use: dict[str, BufferUse]) -> FoundPara
 
 def _template_parameters(template: Node | None, tree: Tree) -> tuple[TemplateParameter, ...]:
     listed = template.child_by_field_name("parameters") if template is not None else None
-    kinds = [one for one in listed.children if one.type.endswith("declaration")] if listed is not None else []
-    return tuple(_template_parameter(one, tree) for one in kinds)
+    kinds = [child for child in listed.children if child.type.endswith("declaration")] if listed is not None else []
+    return tuple(_template_parameter(kind, tree) for kind in kinds)
 
 
 def _template_parameter(node: Node, tree: Tree) -> TemplateParameter:
@@ -302,7 +302,7 @@ def _template_parameter(node: Node, tree: Tree) -> TemplateParameter:
 
 
 def _launch_bounds(node: Node, tree: Tree) -> tuple[str, ...]:
-    bounds = next((one for one in node.children if one.type == "launch_bounds"), None)
+    bounds = next((child for child in node.children if child.type == "launch_bounds"), None)
     bounds = bounds or next(nodes_of(node, "launch_bounds"), None)
     return tuple(tree.text(one) for one in bounds.named_children) if bounds is not None else ()
 
@@ -540,7 +540,7 @@ class WrittenLaunch:
     @property
     def configuration(self) -> list[Node]:
         """Grid, block, shared memory and stream, as far as they are written."""
-        written = next(one for one in self.node.children if one.type == "kernel_call_syntax")
+        written = next(child for child in self.node.children if child.type == "kernel_call_syntax")
         return [one for one in written.named_children if one.type != "comment"]
 
     @property
@@ -549,7 +549,7 @@ class WrittenLaunch:
 
     @cached_property
     def enclosing(self) -> Node | None:
-        """The host function that launches; None where the launch is in none."""
+        """The host function that launches; None if the launch is in none."""
         node = self.node
         while node is not None and node.type != "function_definition":
             node = node.parent
@@ -561,7 +561,7 @@ def written_launches(tree: Tree) -> tuple[list[WrittenLaunch], list[Unread]]:
     launches = [
         WrittenLaunch(tree, node)
         for node in nodes_of(tree.root, "call_expression")
-        if any(one.type == "kernel_call_syntax" for one in node.children)
+        if any(child.type == "kernel_call_syntax" for child in node.children)
     ]
     unread = [Unread(tree.path, line, reason) for line, reason in _other_forms(tree)]
     return launches, unread

@@ -37,7 +37,7 @@ class Unread:
 class FoundParameter:
     """A parameter of a kernel.
 
-    `type` is written as in the source, `dtype` is NumPy's name of it, or of what it points to, None where no number of
+    `type` is written as in the source, `dtype` is NumPy's name of it, or of what it points to, None if no number of
     that type exists. `shape` names axes as a spec does (`"rows cols"`); it is None for what is no buffer.
     """
 
@@ -63,7 +63,7 @@ class TemplateParameter:
 
 @dataclass(frozen=True)
 class FoundLaunch:
-    """A launch of a kernel. Every expression is Python over axes and `names`; None where it could not be read.
+    """A launch of a kernel. Every expression is Python over axes and `names`; None if it could not be read.
 
     `grid` and `block` have one to three expressions. `names` are what the expressions ask for beyond the kernel's own
     parameters, with a guess for each. `template_arguments` are as in the source.
@@ -110,8 +110,8 @@ class FoundKernel:
 
     @property
     def launch(self) -> FoundLaunch | None:
-        """The first launch that could be read whole, else the first; None where the file has none."""
-        return next((one for one in self.launches if one.is_read), next(iter(self.launches), None))
+        """The first launch that could be read whole, else the first; None if the file has none."""
+        return next((launch for launch in self.launches if launch.is_read), next(iter(self.launches), None))
 
 
 @dataclass(frozen=True)

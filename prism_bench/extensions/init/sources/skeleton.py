@@ -38,7 +38,7 @@ _SKIPPED = {"__pycache__", "build", "node_modules", "site-packages", "venv"}
 
 
 def scan(place: Path) -> Scan:
-    """Return everything found in a file, or in the files below a folder; UsageError where there is neither."""
+    """Return everything found in a file, or in the files below a folder; UsageError if there is neither."""
     if not place.exists():
         raise UsageError(f"{place} does not exist; name a folder of sources, or a file")
     paths = [place] if place.is_file() else sorted(_sources(place))
@@ -111,14 +111,14 @@ class _Scanner:
         """Return the macros of the headers in the file's folder: which ones it includes does not matter."""
         if path.parent not in self._macros:
             headers = [one for one in sorted(path.parent.glob("*")) if one.suffix in (".h", ".cuh", ".hpp")]
-            texts = [one.read_bytes() for one in headers if one.is_file() and one.stat().st_size < _LARGEST]
+            texts = [header.read_bytes() for header in headers if header.is_file() and header.stat().st_size < _LARGEST]
             self._macros[path.parent] = {k: v for text in texts for k, v in macros_of(text).items()}
         return self._macros[path.parent]
 
 
 def _with_launches(kernel: FoundKernel, launches: Iterable[WrittenLaunch]) -> FoundKernel:
     names = ["" if parameter.is_pointer else parameter.name for parameter in kernel.parameters]
-    return replace(kernel, launches=tuple(read_launch(one, names) for one in launches))
+    return replace(kernel, launches=tuple(read_launch(launch, names) for launch in launches))
 
 
 # Spec skeletons for kernels that were found: text for a person to complete, every guess marked.
@@ -149,7 +149,7 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
     launch, types = kernel.launch, _template_types(kernel)
     entry, missing = _entry(kernel, types)
     values = _values(kernel, launch)
-    passed = [one for one in kernel.parameters if one.role.value != "constexpr"]
+    passed = [parameter for parameter in kernel.parameters if parameter.role.value != "constexpr"]
     arguments = [_argument(one, types) for one in passed]
     missing += [
         f"{one.name} has type {one.type}: a spec passes buffers and numbers"
@@ -178,7 +178,7 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
             words=_imports(kernel, arguments),
         )
     )
-    guessed = [f"{one.text} {one.note}" for one in arguments if one.note]
+    guessed = [f"{argument.text} {argument.note}" for argument in arguments if argument.note]
     return Skeleton(f"{_module_name(kernel.name)}.py", text, not missing, (*missing, "the reference", *guessed))
 
 
@@ -189,13 +189,13 @@ def _module_name(name: str) -> str:
 
 def _with_python_names(kernel: FoundKernel) -> FoundKernel:
     """Return the kernel with parameters that a Python function can have: `in_` for `in`."""
-    odd = [one.name for one in kernel.parameters if iskeyword(one.name) or one.name in _TAKEN]
+    odd = [parameter.name for parameter in kernel.parameters if iskeyword(parameter.name) or parameter.name in _TAKEN]
     for name in odd:
         renamed = partial(re.sub, rf"\b{re.escape(name)}\b", f"{name}_")
         kernel = replace(
             kernel,
-            parameters=tuple(_renamed_parameter(one, renamed) for one in kernel.parameters),
-            launches=tuple(_renamed_launch(one, renamed) for one in kernel.launches),
+            parameters=tuple(_renamed_parameter(parameter, renamed) for parameter in kernel.parameters),
+            launches=tuple(_renamed_launch(launch, renamed) for launch in kernel.launches),
         )
     return kernel
 
@@ -213,7 +213,11 @@ def _renamed_launch(launch: FoundLaunch, renamed: Callable[[str], str]) -> Found
 def _template_types(kernel: FoundKernel) -> dict[str, str]:
     """Return what the launch, or a default, gives for each template parameter."""
     given = kernel.launch.template_arguments if kernel.launch else ()
-    found = {one.name: one.default for one in kernel.template_parameters if one.default}
+    found = {
+        template_parameter.name: template_parameter.default
+        for template_parameter in kernel.template_parameters
+        if template_parameter.default
+    }
     return found | {one.name: text for one, text in zip(kernel.template_parameters, given, strict=False)}
 
 
@@ -221,7 +225,10 @@ def _entry(kernel: FoundKernel, types: Mapping[str, str]) -> tuple[str, list[str
     """Return the entry with its template arguments, and what about them is not known."""
     if not kernel.template_parameters:
         return kernel.qualified_name, []
-    given = [types.get(one.name, f"<{one.name}>") for one in kernel.template_parameters]
+    given = [
+        types.get(template_parameter.name, f"<{template_parameter.name}>")
+        for template_parameter in kernel.template_parameters
+    ]
     unknown = [one.name for one, text in zip(kernel.template_parameters, given, strict=True) if not _is_value(text)]
     missing = [f"template argument {', '.join(unknown)}: no launch here gives a value for it"] if unknown else []
     return f"{kernel.qualified_name}<{', '.join(given)}>", missing
@@ -255,12 +262,16 @@ def _argument(parameter: FoundParameter, types: Mapping[str, str]) -> SpecLine:
 
 
 def _names(kernel: FoundKernel, *roles: str) -> list[str]:
-    return [one.name for one in kernel.parameters if one.role.value in roles]
+    return [parameter.name for parameter in kernel.parameters if parameter.role.value in roles]
 
 
 def _values(kernel: FoundKernel, launch: FoundLaunch | None) -> dict[str, str]:
     """Return the parameters that a workload does not vary: numbers passed by value, and what the launch asks for."""
-    numbers = {one.name: _number(one) for one in kernel.parameters if one.role.value in ("scalar", "unknown")}
+    numbers = {
+        parameter.name: _number(parameter)
+        for parameter in kernel.parameters
+        if parameter.role.value in ("scalar", "unknown")
+    }
     return numbers | {name: str(guess.value) for name, guess in (launch.names if launch else ())}
 
 
@@ -276,7 +287,7 @@ def _number(parameter: FoundParameter) -> str:
 
 def _axes(kernel: FoundKernel, values: Mapping[str, str]) -> list[str]:
     """Return what workloads give: whole numbers that the kernel takes, then other names in shapes."""
-    shapes = " ".join(one.shape.value for one in kernel.parameters if one.shape)
+    shapes = " ".join(parameter.shape.value for parameter in kernel.parameters if parameter.shape)
     words = [*_names(kernel, "size"), *(word for word in shapes.split() if not word.isdigit())]
     return [word for word in dict.fromkeys(words) if word not in values] or ["n"]
 
@@ -296,7 +307,9 @@ def _launch_text(launch: FoundLaunch | None, kernel: FoundKernel) -> str:
     read = launch or FoundLaunch(kernel.path, kernel.line, None, None, None)
     shared = _plain(read.shared or "0")
     more = f", shared={shared}" if shared != "0" or kernel.dynamic_shared else ""
-    known = [one.name for one in kernel.parameters if not one.is_pointer] + [name for name, _ in read.names]
+    known = [parameter.name for parameter in kernel.parameters if not parameter.is_pointer] + [
+        name for name, _ in read.names
+    ]
     written = " ".join([*(read.grid or ()), *(read.block or ()), shared])
     asked = [name for name in dict.fromkeys(known) if re.search(rf"\b{re.escape(name)}\b", written)]
     head = f"lambda {', '.join(asked)}:" if asked else "lambda:"
@@ -307,9 +320,12 @@ def _launch_text(launch: FoundLaunch | None, kernel: FoundKernel) -> str:
 
 def _triton_launch(launch: FoundLaunch, kernel: FoundKernel, asked: list[str]) -> str:
     """Return the launch of a Triton kernel: it takes its constants by name, options are as written."""
-    constants = [one.name for one in kernel.parameters if one.role.value == "constexpr"]
+    constants = [parameter.name for parameter in kernel.parameters if parameter.role.value == "constexpr"]
     named = [f'"{name}": {name}' for name in constants]
-    named += [f'"{name}": {value}' for name, _, value in (one.partition("=") for one in launch.template_arguments)]
+    named += [
+        f'"{name}": {value}'
+        for name, _, value in (template_argument.partition("=") for template_argument in launch.template_arguments)
+    ]
     more = f", constants={{{', '.join(named)}}}" if named else ""
     words = ", ".join(dict.fromkeys([*asked, *constants]))
     return f"lambda{' ' if words else ''}{words}: Launch(grid={_extent_text(launch.grid)}{more})"
@@ -318,7 +334,7 @@ def _triton_launch(launch: FoundLaunch, kernel: FoundKernel, asked: list[str]) -
 def _extent_text(extents: tuple[str, ...] | None) -> str:
     if extents is None:
         return "1"
-    plain = [_plain(one) for one in extents]
+    plain = [_plain(extent) for extent in extents]
     return plain[0] if len(plain) == 1 else f"({', '.join(plain)})"
 
 
@@ -369,7 +385,7 @@ class _Passed:
 
 
 def operator_skeleton(operator: FoundOperator, source: str) -> Skeleton | None:
-    """Return the spec of an operator in the file `source`, relative to the root; None where its arguments are unknown.
+    """Return the spec of an operator in the file `source`, relative to the root; None if its arguments are unknown.
 
     It loads in a catalogue where the types of all arguments are known, and the module that registers the operator. The
     reference is always left to a person.
@@ -382,7 +398,9 @@ def operator_skeleton(operator: FoundOperator, source: str) -> Skeleton | None:
     missing = _missing(operator, signature, passed, module)
     tensors = [one for one in passed if one.argument.kind == "tensor"]
     text = _rendered(operator, source, passed, tensors=tensors, outputs=outputs, module=module, missing=missing)
-    guesses = [f"shape and type of {one.name}" for one in tensors] + [f"shape and type of {one}" for one in outputs]
+    guesses = [f"shape and type of {tensor.name}" for tensor in tensors] + [
+        f"shape and type of {output}" for output in outputs
+    ]
     name = operator.name.rpartition("::")[2].replace(".", "_")
     return Skeleton(f"{_module_name(name)}.py", text, not missing, (*missing, "the reference", *guesses))
 
@@ -398,7 +416,9 @@ def _rendered(
     missing: Sequence[str],
 ) -> str:
     numbers = {one.name: _operator_skeleton_number(one.argument) for one in passed if one.argument.kind in _NUMBERS}
-    words = {"InOut" if one.argument.is_written else "In" for one in tensors} | ({"Out"} if outputs else set[str]())
+    words = {"InOut" if tensor.argument.is_written else "In" for tensor in tensors} | (
+        {"Out"} if outputs else set[str]()
+    )
     return (
         environment()
         .get_template("operator.py.jinja")
@@ -410,10 +430,10 @@ def _rendered(
             tensors=tensors,
             outputs=outputs,
             call=f"torch.ops.{operator.name.replace('::', '.')}({', '.join(one.text for one in passed)})",
-            asked=["torch", *(one.name for one in tensors), *numbers],
+            asked=["torch", *(tensor.name for tensor in tensors), *numbers],
             numbers=numbers,
             confirm=_CONFIRM,
-            results=[*(one.name for one in tensors if one.argument.is_written), *outputs],
+            results=[*(tensor.name for tensor in tensors if tensor.argument.is_written), *outputs],
             words=sorted({*words, "KernelSpec", "Workload"}),
             small=_SMALL[1],
             large=_LARGE[1],
@@ -422,7 +442,7 @@ def _rendered(
 
 
 def _passed(argument: OperatorArgument) -> _Passed | None:
-    """Return what the call passes for an argument; None where the operator's default is as good."""
+    """Return what the call passes for an argument; None if the operator's default is as good."""
     taken = iskeyword(argument.name) or argument.name in _RESERVED
     name = f"{argument.name}_" if taken else argument.name
     if argument.default is not None and argument.kind in ("none", "other"):
@@ -448,7 +468,7 @@ def _operator_skeleton_number(argument: OperatorArgument) -> str:
 
 
 def _module(operator: FoundOperator, source: str) -> str | None:
-    """Return the module that registers the operator, by the path of its file; None where it is no module of Python."""
+    """Return the module that registers the operator, by the path of its file; None if it is no module of Python."""
     words = source.removesuffix(".py").removesuffix("/__init__").removeprefix("src/").split("/")
     right = operator.language == "python" and all(word.isidentifier() and not iskeyword(word) for word in words)
     return ".".join(words) if right else None

@@ -34,14 +34,14 @@ class OperatorArgument:
 
 @dataclass(frozen=True)
 class OperatorSignature:
-    """What an operator takes, and how many tensors it returns; None where it returns anything else."""
+    """What an operator takes, and how many tensors it returns; None if it returns anything else."""
 
     arguments: tuple[OperatorArgument, ...]
     returned: int | None
 
 
 def signature_of(operator: FoundOperator) -> OperatorSignature | None:
-    """Return the operator's signature; None where neither a schema nor annotations give it."""
+    """Return the operator's signature; None if neither a schema nor annotations give it."""
     if operator.schema:
         return _of_schema(operator.schema)
     if operator.language == "cpp" or not all(text for _, text in operator.arguments):
@@ -151,4 +151,4 @@ def _literal(node: Node, tree: Tree) -> str | None:
     parts = list(nodes_of(node, "string_literal"))
     if node.type not in ("string_literal", "concatenated_string"):
         return None
-    return "".join(str(ast.literal_eval(tree.text(one))) for one in parts)
+    return "".join(str(ast.literal_eval(tree.text(part))) for part in parts)

@@ -34,13 +34,13 @@ def read_launch(path: Path, tree: ast.Module, call: ast.Call, parameters: Sequen
     """
     assert isinstance(call.func, ast.Subscript)
     passed = _passed(call, parameters)
-    constants = [one.name for one in parameters if one.role.value == "constexpr"]
+    constants = [parameter.name for parameter in parameters if parameter.role.value == "constexpr"]
     names = {name: _constant(name, passed.get(name), call) for name in constants}
-    own = {one.name for one in parameters}
+    own = {parameter.name for parameter in parameters}
     options = [
-        f"{one.arg}={ast.unparse(one.value)}"
-        for one in call.keywords
-        if one.arg and one.arg not in own and isinstance(one.value, ast.Constant)
+        f"{keyword.arg}={ast.unparse(keyword.value)}"
+        for keyword in call.keywords
+        if keyword.arg and keyword.arg not in own and isinstance(keyword.value, ast.Constant)
     ]
     written = _grid_of(call.func.slice, tree)
     meant = {ast.unparse(value): name for name, value in passed.items() if isinstance(value, ast.Name)}
@@ -54,8 +54,8 @@ def read_launch(path: Path, tree: ast.Module, call: ast.Call, parameters: Sequen
 
 
 def _passed(call: ast.Call, parameters: Sequence[FoundParameter]) -> Mapping[str, ast.expr]:
-    by_place = zip((one.name for one in parameters), call.args, strict=False)
-    return {**dict(by_place), **{one.arg: one.value for one in call.keywords if one.arg}}
+    by_place = zip((parameter.name for parameter in parameters), call.args, strict=False)
+    return {**dict(by_place), **{keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}}
 
 
 def _constant(name: str, value: ast.expr | None, call: ast.Call) -> Guess[int]:
@@ -88,7 +88,7 @@ def _extents(node: ast.expr, meant: Mapping[str, str]) -> tuple[str, ...] | None
 
 
 def _python(node: ast.expr, meant: Mapping[str, str]) -> str:
-    """Return an expression over the kernel's parameters; a ValueError where it is not simple."""
+    """Return an expression over the kernel's parameters; ValueError if it is not simple."""
     match node:
         case ast.Name():
             return meant.get(node.id, node.id)
@@ -130,7 +130,7 @@ def scan_python(path: Path, text: str) -> Scan:
     jit = _jit_names(tree)
     found = [node for node in functions if any(name in jit for name, _ in _decorators(node))]
     kernels = tuple(_kernel(path, tree, node, launches) for node in found)
-    operators = tuple(one for node in functions for one in _operators(path, node))
+    operators = tuple(operator for node in functions for operator in _operators(path, node))
     return Scan(kernels, operators, tuple(_unread_definitions(path, tree)))
 
 
@@ -153,7 +153,7 @@ def _jit_names(tree: ast.Module) -> set[str]:
 def _kernel(path: Path, tree: ast.Module, node: _Function, launches: Sequence[tuple[str, ast.Call]]) -> FoundKernel:
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
     use = _pointer_use(node)
-    parameters = tuple(_parameter(one, use) for one in arguments)
+    parameters = tuple(_parameter(argument, use) for argument in arguments)
     own = tuple(read_launch(path, tree, call, parameters) for name, call in launches if name == node.name)
     decorators = tuple(name for name, _ in _decorators(node))
     return FoundKernel("triton", node.name, path, node.lineno, parameters, launches=own, decorators=decorators)
@@ -182,7 +182,7 @@ def _role(name: str, kind: str, use: set[str]) -> tuple[Guess[Role], str | None]
 
 def _pointer_use(node: _Function) -> dict[str, set[str]]:
     """Return by parameter whether addresses made from it are loaded from or stored to."""
-    made: dict[str, set[str]] = {one.arg: {one.arg} for one in node.args.args}
+    made: dict[str, set[str]] = {arg.arg: {arg.arg} for arg in node.args.args}
     use: dict[str, set[str]] = {}
     for statement in ast.walk(node):
         if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
@@ -214,7 +214,12 @@ def _operators(path: Path, node: _Function) -> Iterator[FoundOperator]:
         if name.rpartition(".")[2] in _OPERATORS and isinstance(decorator, ast.Call):
             first = decorator.args[0] if decorator.args else None
             if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                yield _operator(path, node, first.value, {one.arg: one.value for one in decorator.keywords if one.arg})
+                yield _operator(
+                    path,
+                    node,
+                    first.value,
+                    {keyword.arg: keyword.value for keyword in decorator.keywords if keyword.arg},
+                )
 
 
 def _operator(path: Path, node: _Function, name: str, given: Mapping[str, ast.expr]) -> FoundOperator:
@@ -224,9 +229,9 @@ def _operator(path: Path, node: _Function, name: str, given: Mapping[str, ast.ex
     every = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
     arguments = tuple((one.arg, ast.unparse(one.annotation) if one.annotation else "") for one in every)
     elements = changed.elts if isinstance(changed, ast.Tuple | ast.List | ast.Set) else [changed] if changed else []
-    written = tuple(str(one.value) for one in elements if isinstance(one, ast.Constant))
+    written = tuple(str(element.value) for element in elements if isinstance(element, ast.Constant))
     returns = ast.unparse(node.returns) if node.returns else ""
-    keywords = tuple(one.arg for one in node.args.kwonlyargs)
+    keywords = tuple(kwonlyarg.arg for kwonlyarg in node.args.kwonlyargs)
     return FoundOperator(
         name, text, path, node.lineno, "python", node.name, arguments, returns, _defaults(node), written, keywords
     )

@@ -93,7 +93,7 @@ def _shape(text: str | None) -> dict[str, int] | None:
 
 
 def _stored(backend: str, folder: Path) -> "Measured":
-    """Return the policies measured on this machine; a ResultsError where that was another device."""
+    """Return the policies measured on this machine; ResultsError if that was another device."""
     from prism_bench.backends import open_backend
     from prism_bench.record.identity import machine
     from prism_bench.workflows.tuning.crossover import path_for, read_measured
