@@ -244,7 +244,7 @@ def _groups(unit: Ints, session: Ints, count: int) -> Ints:
 # of the errors. A case with noisier runs than others has its measured noise: launches of a few microseconds are an
 # example.
 
-_CHANCE = 0.0005  # one-sided probability that the true factor lies outside the interval
+_CHANCE = 0.0005  # one-sided probability that the true factor is outside of the interval
 # Boards of one kind differ by 8 % on average and by 22 % at most (P. Sinha et al., "Not all GPUs are created equal",
 # SC 2022): half of the latter is the standard error of an unmeasured factor.
 _UNMEASURED = 0.11

@@ -113,7 +113,7 @@ def fastest_process(processes: Sequence[Sequence[float]]) -> Sequence[Sequence[f
 
 
 def unstable_stand_in(case: CaseResult) -> tuple[float, float] | None:
-    """Return the medians, in seconds, of the fastest and the slowest process of an unstable stand-in for the kernel.
+    """Return the medians, in seconds, of the fastest and the slowest process of an unstable replacement of the kernel.
 
     None if they differ by at most `UNSTABLE`, as for a peer.
     """
@@ -133,7 +133,7 @@ def cpu_seconds(case: CaseResult) -> float | None:
 class PeerRow(TypedDict):
     """A peer of a case on the clock of the comparison.
 
-    `seconds` and `ratio` (peer over kernel) are None without a valid time, and `reason` says why. `unstable` holds the
+    `seconds` and `ratio` (peer over kernel) are None without a valid time; `reason` is why. `unstable` holds the
     medians of the fastest and the slowest process, in seconds, if they differ by more than 5 %. `counts` is whether the
     peer may enter a mean. The other fields describe the call; None if not recorded.
     """

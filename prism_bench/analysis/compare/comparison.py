@@ -215,20 +215,18 @@ def compare(
             pairs[name] = pair = _pair(row, results, noise, earlier or {})
             row = replace(row, seconds=(pair.a.typical, pair.b.typical))
         rows[name] = row
-
     software = software_changes(a, b)
     identical = [name for name, row in rows.items() if row.identical and rules.control]
     metrics = {name: row.metric for name, row in rows.items()}
     control, widening, shifts, crossings = shifts_of(pairs, identical, crossed(shared, a, b), boards, metrics)
     verdicts = judged(list(pairs.values()), rules, widening, [shifts[name] for name in pairs])
-    for name, judgement in zip(pairs, verdicts, strict=True):
+    judgements = dict(zip(pairs, verdicts, strict=True))
+    for name, judgement in judgements.items():
         row = _decided(rows[name], judgement, name in identical)
         if name in identical:
-            unit = "another unit of the device" if is_other_unit(a, b, shared[name][1].kernel) else None
-            row = _of_identical(row, judgement, control, software, unit)
+            row = _of_identical(row, judgement, control, software, is_other_unit(a, b, shared[name][1].kernel))
         rows[name] = replace(row, reason=crossings.reason(name, judgement) or row.reason)
     if control.used:
-        judgements = dict(zip(pairs, verdicts, strict=True))
         control = with_changed(control, tuple(name for name in identical if judgements[name].verdict in CHANGED))
     notes += [*crossings.notes(), *new_compilers(row.build_change for row in rows.values())]
     return RecordComparison(
@@ -317,10 +315,10 @@ STANDS_OUT = "identical machine code, and by its times alone"
 
 
 def _of_identical(
-    row: ComparedCase, judgement: Judgement, control: Control, software: str | None, unit: str | None
+    row: ComparedCase, judgement: Judgement, control: Control, software: str | None, is_elsewhere: bool
 ) -> ComparedCase:
     """Return the row of a case of identical code: with a large control, a change is the machine's, not the kernel's."""
-    verdict, around = judgement.verdict, software or unit
+    verdict, around = judgement.verdict, software or ("another unit of the device" if is_elsewhere else None)
     if verdict in CHANGED and control.used and not software:
         where = around or "the machine changed, not the kernel"
         return replace(row, verdict="inconclusive", gravity="note", reason=f"{STANDS_OUT} {verdict}: {where}")

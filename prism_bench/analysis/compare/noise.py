@@ -211,7 +211,7 @@ def stored_noise(machine: str, root: Path = DEFAULT_NOISE) -> Noise | None:
 def keep_noise(noise: Noise, root: Path = DEFAULT_NOISE) -> Path:
     """Merge the noise floors into those kept for their machine; return the path.
 
-    Kept floors of another device, backend or protocol are dropped.
+    Kept noise floors of another device, backend or protocol are dropped.
     """
     path = path_for(noise.machine, root)
     old = read_noise(path)
