@@ -209,8 +209,7 @@ def compare(
     rows: dict[str, ComparedCase] = {}
     pairs: dict[str, Pair] = {}
     for name, results in shared.items():
-        row = _unjudged(name, results, metric, names, (a, b))
-        row = replace(row, identical=row.identical and name not in changed)
+        row = _unjudged(name, results, metric, names, (a, b), changed)
         if row.verdict != "not compared":
             pairs[name] = pair = _pair(row, results, noise, earlier or {})
             row = replace(row, seconds=(pair.a.typical, pair.b.typical))
@@ -247,6 +246,7 @@ def _unjudged(
     metric: str | None,
     names: tuple[str, str],
     records: tuple[RunRecord, RunRecord],
+    changed: Collection[str],
 ) -> ComparedCase:
     """Return the row of a case before its times are judged, `not compared` if they cannot be."""
     metric = metric or clock_of(next((case for case in results if case.measurements), results[0]))
@@ -261,7 +261,7 @@ def _unjudged(
     hosts = records[0].host_of(results[0]), records[1].host_of(results[1])
     if reason := other_host(metric, hosts, names):
         return replace(row, verdict="not compared", reason=reason)
-    return replace(row, identical=_identical(metric, *results))
+    return replace(row, identical=name not in changed and _identical(metric, *results))
 
 
 def missing(case: CaseResult, metric: str, side: str) -> str | None:
