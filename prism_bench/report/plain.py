@@ -12,7 +12,7 @@ from prism_bench.analysis.compare.noise import Control, Noise, shift_words
 from prism_bench.analysis.compare.selection import CaseRole, ChangeReason, CodeIdentity, SelectedCase, Selection
 from prism_bench.analysis.peers import peer_rows
 from prism_bench.analysis.run_analysis import read
-from prism_bench.analysis.summary import DERIVED, conditions, number, condition_texts, time_spent, window_seconds
+from prism_bench.analysis.summary import DERIVED, condition_texts, conditions, number, time_spent, window_seconds
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.listing import EntryDifference
 from prism_bench.record.run_record import CaseResult, RunRecord, encode

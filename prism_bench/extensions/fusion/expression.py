@@ -390,7 +390,8 @@ def cuda(expression: Expression, number: str = "T") -> str:
     if isinstance(expression, Number):
         return f"{number}({expression.value!r})"
     if isinstance(expression, FunctionCall):
-        return f"{_callee(expression.function, number)}({', '.join(cuda(argument, number) for argument in expression.arguments)})"
+        arguments = ", ".join(cuda(argument, number) for argument in expression.arguments)
+        return f"{_callee(expression.function, number)}({arguments})"
     if not isinstance(expression, Binary):
         raise TypeError(f"{expression!r} has no CUDA form")
     rank = _RANK[expression.sign]

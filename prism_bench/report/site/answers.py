@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 from prism_bench.analysis.bounds.why import Why
 from prism_bench.analysis.compare.comparison import RecordComparison
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.analysis.gate.checks import WELL, GateCheck, command
+from prism_bench.analysis.gate.checks import LAST_PART, WELL, GateCheck, command
 from prism_bench.analysis.peers import BEST, HeadlineRow, peers
 from prism_bench.analysis.trend.causes import Shift
 from prism_bench.measure.plausibility import Limits

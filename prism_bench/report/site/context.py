@@ -15,8 +15,8 @@ from prism_bench.analysis.compare.comparison import RecordComparison, compare
 from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.gate.budgets import Baseline
-from prism_bench.analysis.gate.checks import LAST_PART
 from prism_bench.analysis.gate.checks import (
+    LAST_PART,
     Earlier,
     Gate,
     GatePart,

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from prism_bench.analysis.peers import UNSTABLE_MARK, HeadlineRow, peer_rows
 from prism_bench.analysis.run_analysis import Finding, Reading, read
-from prism_bench.analysis.summary import conditions, condition_texts, time_spent, window_seconds
+from prism_bench.analysis.summary import condition_texts, conditions, time_spent, window_seconds
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.plausibility import is_bandwidth
 from prism_bench.record.run_record import IMPORTED, RunRecord
@@ -128,7 +128,9 @@ def _limits(reading: Reading) -> Text:
 def _conditions(record: RunRecord) -> list[Text]:
     """Return the state of the device while it was measured; nothing where it was not watched."""
     watched = conditions(record)
-    return [Text(", ".join(f"{name} {value}" for name, value in condition_texts(watched)), style="dim")] if watched else []
+    return (
+        [Text(", ".join(f"{name} {value}" for name, value in condition_texts(watched)), style="dim")] if watched else []
+    )
 
 
 def _time(record: RunRecord) -> list[Text]:
