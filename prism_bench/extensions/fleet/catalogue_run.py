@@ -36,13 +36,13 @@ from prism_bench.run.session import result_of
 from prism_bench.run.settings import RunClock, Settings, anchor_cases, ceiling_cases, from_plain, to_plain
 from prism_bench.spec.case import Case
 
-# Job of a run: some groups of its cases, verified and timed on one board, every result sent as it comes.
+# The job in a worker: verifies and times some groups of cases on a board, and sends every result at once
 
 _CALL = f"{__name__}:measure"
 
 
 class StreamedRun(Run):
-    """A run that sends what it keeps; its own process keeps it too, for the end of the job."""
+    """Run that sends the results that it keeps; its own process needs them at the end of the job."""
 
     def __init__(self, catalogue: Catalogue, backend: str, settings: Settings, channel: JobChannel) -> None:
         self._channel = channel
@@ -62,7 +62,7 @@ class StreamedRun(Run):
 
     def flush(self) -> None:
         """Send the results that were not sent yet."""
-        new = [one for name, results in self.results.items() for one in results[self._sent.get(name, 0) :]]
+        new = [result for name, results in self.results.items() for result in results[self._sent.get(name, 0) :]]
         self._sent = {name: len(results) for name, results in self.results.items()}
         if new:
             self._channel.send({"results": [encode_case(result) for result in new], "facts": self.facts})
@@ -70,33 +70,33 @@ class StreamedRun(Run):
 
 @cache
 def _catalogue(folder: Path, digest: str) -> Catalogue:
-    """Return the catalogue of that content, read once for all jobs of this worker."""
+    """Return the catalogue with this digest, read once for all jobs of this worker."""
     return discover(folder)
 
 
 def measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
-    """Verify and time the order's `tasks` and `anchors`; send every result as it comes, and return the run's facts."""
+    """Verify and time the order's `tasks` and `anchors`; send every result at once, and return the run's facts."""
     catalogue = _catalogue(folder_of(order["catalogue"]), order["digest"])
     settings = replace(from_plain(order["settings"]), known_seconds=order["known_seconds"])
-    driven = StreamedRun(catalogue, order["backend"], settings, channel)
+    run = StreamedRun(catalogue, order["backend"], settings, channel)
     cases, anchors = ([catalogue.anywhere(task) for task in order[which]] for which in ("tasks", "anchors"))
-    driven.measure(cases, anchors=anchors)
-    driven.flush()
+    run.measure(cases, anchors=anchors)
+    run.flush()
     return {
-        "facts": driven.facts,
-        "protocol": driven.protocol,
-        "monitor": driven.monitor,
-        "spent": driven.spent(),
-        "results": sum(map(len, driven.results.values())),
+        "facts": run.facts,
+        "protocol": run.protocol,
+        "monitor": run.monitor,
+        "spent": run.spent(),
+        "results": sum(map(len, run.results.values())),
     }
 
 
-# Work of a fleet that runs a catalogue: what each board measured so far, as one record.
+# The work of the fleet: the results of each board so far, and one record of all
 
 
 @dataclass
 class _BoardRun:
-    """What one board measured: `run` holds what is finished, `streamed` the results of the job under way."""
+    """Results of a board: `run` has the finished jobs, `streamed` the results of the running job."""
 
     board: FleetBoard
     run: Run
@@ -108,7 +108,7 @@ class _BoardRun:
 
 
 class CatalogueWork:
-    """Runs cases of a catalogue on the boards of a fleet; every board measures the anchors once, in its first job."""
+    """Run of a catalogue's cases on the boards of a fleet; every board measures the anchors once, in its first job."""
 
     call = _CALL
 
@@ -125,7 +125,7 @@ class CatalogueWork:
     ) -> None:
         """Verify in `lanes` processes, by default as many as the board's cores allow.
 
-        `keep` is called after every event that brought results.
+        `keep` is called after every event with results.
         """
         self._catalogue, self._backend, self._settings, self._keep = catalogue, backend, settings, keep
         self._lanes, self._anchors = lanes, {case.name: case.task for case in anchors}
@@ -136,7 +136,7 @@ class CatalogueWork:
     @property
     def has_results(self) -> bool:
         """Whether any result has arrived."""
-        return any(one.run.has_results or one.streamed for one in self._boards.values())
+        return any(board.run.has_results or board.streamed for board in self._boards.values())
 
     def order(self, board: FleetBoard, groups: Sequence[CaseGroup]) -> dict[str, Any]:
         mine = self._of(board)
@@ -160,16 +160,16 @@ class CatalogueWork:
         mine.run.facts = mine.run.facts or event["facts"]
         results = [decode_case(plain) for plain in event["results"]]
         mine.streamed += results
-        clocks = [one.clock for result in results for one in result.measurements if one.clock]
+        clocks = [times.clock for result in results for times in result.measurements if times.clock]
         state.clock = clocks[0] if clocks else state.clock
         self._save()
 
     def done(self, board: FleetBoard, groups: Sequence[CaseGroup], result: Any) -> None:
         mine = self._of(board)
         results, mine.streamed = mine.streamed, []
-        full = next((one.reason for one in results if (one.reason or "").startswith(CACHE_REFUSED)), None)
-        if full:
-            raise BoardRefused(full)
+        for case in results:
+            if case.reason and case.reason.startswith(CACHE_REFUSED):
+                raise BoardRefused(case.reason)
         if len(results) != result["results"]:
             raise BoardRefused(f"{len(results)} of {result['results']} results arrived")
         mine.keep(results)
@@ -179,11 +179,12 @@ class CatalogueWork:
         self._save()
 
     def lost(self, board: FleetBoard, groups: Sequence[CaseGroup]) -> list[CaseGroup]:
-        """Keep the groups of a lost job that have all results; return the others."""
+        """Keep the groups of a lost job that have all results; return the other groups."""
         mine = self._of(board)
         streamed, mine.streamed = mine.streamed, []
         whole = [group for group in groups if self._is_whole(group, streamed)]
-        kernels, anchors = {kernel for group in whole for kernel in group.kernels}, self._measured_anchors(streamed)
+        kernels = {kernel for group in whole for kernel in group.kernels}
+        anchors = {name for name in self._anchors if self._is_measured(_of_case(name, streamed))}
         mine.keep(result for result in streamed if result.kernel in kernels or result.name in anchors)
         return [group for group in groups if group not in whole]
 
@@ -194,55 +195,50 @@ class CatalogueWork:
         mine.keep(result_of(case, "crashed", f"{case.name}: {reason}") for case in cases)
 
     def finished(self) -> int:
-        """Return how many of the chosen cases have all their results."""
+        """Return the number of chosen cases that have all their results."""
         return sum(
             name in self._chosen and self._is_measured(results)
-            for one in self._boards.values()
-            for name, results in self._results(one).items()
+            for board in self._boards.values()
+            for name, results in self._results(board).items()
         )
 
     def record(self, complete: bool) -> RunRecord:
-        """Return one record of what all boards measured, those results included that have arrived of running jobs."""
+        """Return one record of the results of all boards, including those of running jobs."""
         span = self.clock.span(complete)
-        parts = [self._part(one, complete) for one in self._boards.values() if one.run.results or one.streamed]
+        parts = [self._part(board, complete) for board in self._boards.values() if board.run.results or board.streamed]
         if not parts:
             return Run(self._catalogue, self._backend, self._settings).record(span)
         if len(parts) == 1:
             return replace(parts[0], duration=round(span.seconds, 1))
-        found = merge([(f"board {number}", part) for number, part in enumerate(parts, 1)])
-        return replace(found, created=identity.timestamp(span.started), duration=round(span.seconds, 1))
+        merged = merge([(f"board {number}", part) for number, part in enumerate(parts, 1)])
+        return replace(merged, created=identity.timestamp(span.started), duration=round(span.seconds, 1))
 
     def _save(self) -> None:
         if self.has_results:
             self._keep()
 
-    def _part(self, one: _BoardRun, complete: bool) -> RunRecord:
+    def _part(self, measured: _BoardRun, complete: bool) -> RunRecord:
         """Return the record of one board."""
         run = Run(self._catalogue, self._backend, self._settings)
-        run.facts, run.protocol, run.monitor = one.run.facts, one.run.protocol, one.run.monitor
-        run.results = self._results(one)
-        run.spend(one.run.spent())
+        run.facts, run.protocol, run.monitor = measured.run.facts, measured.run.protocol, measured.run.monitor
+        run.results = self._results(measured)
+        run.spend(measured.run.spent())
         record = run.record(self.clock.span(complete))
-        return replace(
-            record, machine={**record.machine, "host": dict(one.board.host)}, software=dict(one.board.software)
-        )
+        machine = {**record.machine, "host": dict(measured.board.host)}
+        return replace(record, machine=machine, software=dict(measured.board.software))
 
-    def _results(self, one: _BoardRun) -> dict[str, list[CaseResult]]:
-        found = {name: list(results) for name, results in one.run.results.items()}
-        for result in one.streamed:
-            found.setdefault(result.name, []).append(result)
-        return found
-
-    def _measured_anchors(self, results: Sequence[CaseResult]) -> set[str]:
-        """Return the names of the anchors that are wholly measured."""
-        return {name for name in self._anchors if self._is_measured([one for one in results if one.name == name])}
+    def _results(self, board: _BoardRun) -> dict[str, list[CaseResult]]:
+        by_name = {name: list(results) for name, results in board.run.results.items()}
+        for result in board.streamed:
+            by_name.setdefault(result.name, []).append(result)
+        return by_name
 
     def _is_whole(self, group: CaseGroup, results: Sequence[CaseResult]) -> bool:
         names = [self._catalogue.anywhere(task).name for task in group.tasks]
-        return all(self._is_measured([one for one in results if one.name == name]) for name in names)
+        return all(self._is_measured(_of_case(name, results)) for name in names)
 
     def _is_measured(self, results: Sequence[CaseResult]) -> bool:
-        """Return whether a case was timed in every process, or will not be."""
+        """Return whether a case was timed in every process, or failed."""
         timed = sum(bool(result.measurements) for result in results)
         return timed >= self._settings.processes or any(result.status != "ok" for result in results)
 
@@ -252,19 +248,23 @@ class CatalogueWork:
         return self._boards[board.key]
 
 
-# Run of a catalogue on a fleet: its kernels on many boards, into one record.
+def _of_case(name: str, results: Sequence[CaseResult]) -> list[CaseResult]:
+    return [result for result in results if result.name == name]
+
+
+# The run
 
 SECONDS = "PRISM_BENCH_FLEET_SECONDS"
 _BLOCK_SECONDS = 90.0  # of a job at least
-_START_SECONDS = 14.0  # of a job next to its cases, where no record has them: of an H200 without peers, 2026-11-27
-# Of the seconds of a board's last job about what the plan misses, where it has no times and by those of a record of
-# most cases; see DECISIONS.md.
+_START_SECONDS = 14.0  # of a job next to its cases, without a record: an H200 without peers, 2026-11-27
+# Approximate error of the plan as a share of a board's last job, without earlier times and with a record of most cases;
+# see DECISIONS.md.
 MISSED, MISSED_BY_RECORD = 0.14, 0.05
 
 
 @dataclass(frozen=True)
 class FleetProgress:
-    """How far a fleet is: the states of its boards, and cases `done` of `total`."""
+    """Progress of a fleet: the states of its boards, and cases `done` of `total`."""
 
     boards: Sequence[BoardState]
     done: int
@@ -273,7 +273,7 @@ class FleetProgress:
 
 @dataclass(frozen=True)
 class FleetRun:
-    """What a fleet measures: `cases` of a catalogue by a backend; `lanes` as those of a run, None for by its cores.
+    """Run of `cases` of a catalogue on a fleet; `lanes` as in a run, None for a number by the board's cores.
 
     `earlier` are records of such boards, the newest first: they decide which board gets which kernel.
     """
@@ -292,9 +292,9 @@ class FleetRun:
         report: Callable[[FleetProgress], object] = lambda _: None,
         keep: Callable[[RunRecord], object] = lambda _: None,
     ) -> RunRecord:
-        """Measure; return one record. `report` gets the progress; `keep` incomplete records, as of `run.run`.
+        """Measure; return one record. `report` gets the progress; `keep` gets incomplete records, as in `run.run`.
 
-        An interrupt, or the loss of all workers, keeps what was measured in a record marked incomplete.
+        After an interrupt, or the loss of all workers, the record has the results so far and is marked incomplete.
         """
         chosen = self._grouped_cases()
         due, anchors = Due(), self._anchors()
@@ -315,7 +315,7 @@ class FleetRun:
             schedule,
             work,
             seconds,
-            self._rejoined(),
+            partial(replacements, self.fleet, backend=self.backend, catalogue=self.catalogue.folder),
             lambda states: report(FleetProgress(states, work.finished(), len(chosen))),
         )
         try:
@@ -326,11 +326,8 @@ class FleetRun:
             raise
         return work.record(complete)
 
-    def _rejoined(self) -> Callable[[set[str], Sequence[FleetBoard]], list[FleetBoard]]:
-        return partial(replacements, self.fleet, backend=self.backend, catalogue=self.catalogue.folder)
-
     def _grouped_cases(self) -> list[Case]:
-        """Return the cases that are shared; the ceiling benchmarks are another group."""
+        """Return the cases that the boards share, without the ceiling benchmarks, which are a separate group."""
         cases = [case for case in self.cases if not (self.backend == "numpy_reference" and case.variant)]
         ceilings = {case.name for case in self._ceilings()}
         left = [case for case in cases if case.name not in ceilings]
@@ -346,23 +343,23 @@ class FleetRun:
         return anchor_cases(self.catalogue, islice(self.earlier, MOST_READ)) if self.backend == "cuda" else []
 
     def _schedule(self, cases: Sequence[Case], anchors: Sequence[Case]) -> tuple[Schedule, float]:
-        """Return what is to be measured, and the share of a job that this plan misses."""
+        """Return the schedule, and its expected error as a share of a job."""
         costs, source = costs_of(cases, self.settings, self.backend, self.earlier)
-        compiled = costs if self.settings.peers else replace(costs, compiling=0.0)  # most of it is that of peers
-        raced = self.settings.peers and self.backend == "cuda"
-        groups = costed_groups(cases, self._ceilings(), compiled, self.settings.processes, peers=raced)
+        compiled = costs if self.settings.peers else replace(costs, compiling=0.0)  # mostly of peers
+        peers = self.settings.peers and self.backend == "cuda"
+        groups = costed_groups(cases, self._ceilings(), compiled, self.settings.processes, peers=peers)
         bare, _ = costs_of(cases, replace(self.settings, peers=False), self.backend, self.earlier)
-        overhead = job_overhead(bare, anchors, self.settings.processes, peers=raced)
+        overhead = job_overhead(bare, anchors, self.settings.processes, peers=peers)
         last = last_boards(islice(self.earlier, MOST_READ), {case.spec.name for case in cases})
         schedule = Schedule(groups, [board.key for board in self.boards], last, overhead)
         return schedule, MISSED if source == ROUGH else MISSED_BY_RECORD
 
 
 def block_seconds(left: float, boards: int, start: float = _START_SECONDS, missed: float = MISSED) -> float:
-    """Return about how many seconds a job takes, and what a lost worker costs, of `left` seconds on so many boards.
+    """Return the approximate seconds of a job, which a lost worker costs, for `left` seconds of work on some boards.
 
-    Many jobs take `start` seconds each; few leave boards idle at the end, since the plan has `missed` that share of
-    what the last one takes. It is where both cost the same, at least 90 s, or what PRISM_BENCH_FLEET_SECONDS names.
+    Each job costs `start` seconds more; long jobs leave boards idle at the end, since the plan is wrong by a share
+    `missed` of the last job. The result balances both costs and is at least 90 s, or is PRISM_BENCH_FLEET_SECONDS.
     """
     written = os.environ.get(SECONDS)
     try:

@@ -1,4 +1,4 @@
-"""Clusters of Dask: started on this host, by Slurm or over SSH, or one that exists."""
+"""Clusters of Dask: started on this host, by Slurm or over SSH, or existing, as `--fleet` names them."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from prism_bench.io.installation import extras_named
 from prism_bench.monitor.nvml import devices, visible
 from prism_bench.monitor.nvml import opened as nvml_opened
 
-# What `--fleet` names: the GPUs of this host, a scheduler's address, jobs of Slurm, or hosts reached by SSH.
+# The value of `--fleet`: the GPUs of this host, a scheduler's address, jobs of Slurm, or hosts reached by SSH
 
 FORMS = "local, an address such as tcp://host:8786, slurm:JOBS, or ssh:host1,host2"
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://[^\s/]+:\d{1,5}")
@@ -23,9 +23,9 @@ FleetKind = Literal["local", "address", "slurm", "ssh"]
 
 @dataclass(frozen=True)
 class FleetSpec:
-    """A fleet by its `kind`: the scheduler's `address`, or the `hosts` where one worker for each mention starts.
+    """Fleet by its `kind`, with the scheduler's `address`, or the `hosts`, each of which starts a worker per mention.
 
-    `workers` is how many workers to start, of `slurm` the number of jobs; of `local` None is one for each GPU.
+    `workers` is the number of workers, for `slurm` of jobs; for `local` None means a worker for each GPU.
     """
 
     kind: FleetKind
@@ -35,7 +35,7 @@ class FleetSpec:
 
 
 def parse(text: str, workers: int | None = None) -> FleetSpec:
-    """Return the fleet that the words name; a UsageError lists the forms, and where `workers` have no meaning."""
+    """Return the fleet that the text names; raise a UsageError for another text, or for `workers` without meaning."""
     kind, _, rest = text.partition(":")
     if text == "local":
         return FleetSpec("local", workers=workers)
@@ -51,31 +51,31 @@ def parse(text: str, workers: int | None = None) -> FleetSpec:
     raise UsageError(f"--fleet {text}: it is {FORMS}")
 
 
-# Clusters of Dask: started on this host, by Slurm or over SSH, or one that runs already.
+# Clusters of Dask
 
-_START_SECONDS, ANSWER_SECONDS = 60, 10  # for a scheduler that is started, and for one that runs already
+_START_SECONDS, ANSWER_SECONDS = 60, 10  # for a scheduler that is started, and for an existing scheduler
 _QUIET = {
-    "distributed.scheduler.allowed-failures": 0,  # this program plans the jobs of a lost worker anew
+    "distributed.scheduler.allowed-failures": 0,  # the dispatcher plans the jobs of a lost worker anew
     "distributed.admin.system-monitor.gil.enabled": False,
-    "distributed.admin.system-monitor.interval": "10s",  # the worker is next to what is timed
+    "distributed.admin.system-monitor.interval": "10s",  # the worker runs next to timed processes
     "distributed.worker.profile.enabled": False,
 }
 
 
 @contextmanager
 def connected(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
-    """Yield a client of the fleet's scheduler; what was started for it ends with the block.
+    """Yield a client of the fleet's scheduler; a cluster that was started for it ends with the block.
 
-    An ExtraMissing names the extra, a BackendUnavailable the address where no scheduler answers.
+    An ExtraMissing names a missing extra, a BackendUnavailable the address if no scheduler answers.
     """
     with extras_named():
         configuration, distributed = _library("dask.config"), _library("distributed")
-        for name in ("distributed", "distributed.client", "tornado.application"):  # each has another level
+        for name in ("distributed", "distributed.client", "tornado.application"):  # each has its own level
             logging.getLogger(name).setLevel(logging.CRITICAL)
         with configuration.set(_QUIET), _cluster(spec, needs_gpu) as target:
             try:
                 client = distributed.Client(target, timeout=_patience(spec), set_as_default=False)
-            except Exception as error:  # of the network, of Dask, or of what was received
+            except Exception as error:  # of the network, of Dask, or of a damaged message
                 raise _no_scheduler(spec, described(error)) from error
             try:
                 yield client
@@ -85,11 +85,11 @@ def connected(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
 
 
 def described(error: BaseException) -> str:
-    """Return the error in one line, with the one that Dask made it from: `Nanny failed to start.` has no reason."""
-    first: BaseException = error
-    while first.__cause__ is not None:
-        first = first.__cause__
-    texts = dict.fromkeys(" ".join(f"{type(one).__name__}: {one}".split())[:300] for one in (error, first))
+    """Return the error in one line, with its first cause: `Nanny failed to start.` has no reason."""
+    cause: BaseException = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    texts = dict.fromkeys(" ".join(f"{type(link).__name__}: {link}".split())[:300] for link in (error, cause))
     return ", from ".join(texts)
 
 
@@ -101,7 +101,7 @@ def _no_scheduler(spec: FleetSpec, reason: str) -> BackendUnavailable:
 
 
 async def _kind_at(address: str) -> str:
-    """Return what of Dask answers at the address: `Scheduler`, `Worker` or `Nanny`."""
+    """Return the kind of Dask server that answers at the address: `Scheduler`, `Worker` or `Nanny`."""
     distributed = _library("distributed")
     security = distributed.Security().get_connection_args("client")
     async with distributed.rpc(address, timeout=_patience(FleetSpec("address")), connection_args=security) as server:
@@ -109,21 +109,21 @@ async def _kind_at(address: str) -> str:
 
 
 def _require_scheduler(spec: FleetSpec) -> None:
-    """Raise a BackendUnavailable where no scheduler answers in time: Dask's client waits for a silent port for ever."""
+    """Raise a BackendUnavailable if no scheduler answers in time: Dask's client waits for a silent port for ever."""
     try:
         kind = asyncio.run(asyncio.wait_for(_kind_at(spec.address), _patience(spec)))
     except TimeoutError as error:
         raise _no_scheduler(spec, f"it is silent for {_patience(spec)} s") from error
     except OSError as error:
         raise _no_scheduler(spec, described(error)) from error
-    except Exception as error:  # whatever foreign bytes become when they are read as a message of Dask
+    except Exception as error:  # foreign bytes, read as a message of Dask, may raise anything
         raise _no_scheduler(spec, f"what is there does not speak Dask's protocol: {described(error)}") from error
     if kind != "Scheduler":
         raise _no_scheduler(spec, f"a {kind} of Dask is there")
 
 
 def _library(name: str) -> Any:
-    """Return a module of an extra; its types are of no use, since releases differ in them."""
+    """Return a module of an extra, untyped, since the types differ between releases."""
     return import_module(name)
 
 
@@ -133,7 +133,7 @@ def _patience(spec: FleetSpec) -> int:
 
 @contextmanager
 def _cluster(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
-    """Yield what a client connects to."""
+    """Yield the target of a client: an address or a cluster."""
     if spec.kind == "address":
         _require_scheduler(spec)
         yield spec.address
@@ -155,7 +155,7 @@ def _cluster(spec: FleetSpec, needs_gpu: bool) -> Generator[Any]:
 
 
 def _local(spec: FleetSpec, needs_gpu: bool) -> Any:
-    """Return a cluster of this host, a worker for each GPU or as many as the specification has, each a process."""
+    """Return a cluster of this host with `spec.workers` processes, by default a worker for each GPU."""
     count = spec.workers or (_gpus_here() if needs_gpu else 1)
     return _library("distributed").LocalCluster(
         n_workers=count,
@@ -171,7 +171,7 @@ def _local(spec: FleetSpec, needs_gpu: bool) -> Any:
 
 
 def _gpus_here() -> int:
-    """Return how many GPUs this host offers; BackendUnavailable where there is none."""
+    """Return the number of GPUs of this host; raise BackendUnavailable without a GPU."""
     try:
         with nvml_opened() as nvml:
             count, reason = len(visible(devices(nvml))), "CUDA_VISIBLE_DEVICES hides all, or NVML lists none"
@@ -185,18 +185,18 @@ def _gpus_here() -> int:
 
 
 def _slurm(spec: FleetSpec, needs_gpu: bool) -> Any:
-    """Return so many jobs of Slurm as one cluster, once all of them run."""
+    """Return a cluster of `spec.workers` jobs of Slurm, once all of them run."""
     cluster = _library("dask_jobqueue").SLURMCluster(n_workers=spec.workers, **slurm_options(needs_gpu))
     try:
         cluster.wait_for_workers(spec.workers)
-    except BaseException:  # Ctrl-C too: jobs that still wait must not run for nobody
+    except BaseException:  # Ctrl-C too: waiting jobs must not start later without a run
         cluster.close(timeout=10)
         raise
     return cluster
 
 
 def slurm_options(needs_gpu: bool) -> dict[str, Any]:
-    """Return what each job of Slurm is: one worker with one thread, and a GPU where one is needed."""
+    """Return the options of each job of Slurm: a worker with one thread, and a GPU if one is needed."""
     directives = ["--gres=gpu:1"] if needs_gpu else []
     return {
         "processes": 1,
@@ -206,7 +206,7 @@ def slurm_options(needs_gpu: bool) -> dict[str, Any]:
 
 
 def _ssh(spec: FleetSpec, needs_gpu: bool) -> Any:
-    """Return a scheduler here, and a worker for each mention of a host."""
+    """Return a cluster with the scheduler here, and a worker for each mention of a host."""
     _library("asyncssh")
     options = {"nthreads": 1, "memory_limit": "0", "resources": '{"GPU": 1}'}
     return _library("distributed").SSHCluster(["localhost", *spec.hosts], worker_options=options)

@@ -1,9 +1,9 @@
-"""A fleet while it is used: its workers, the GPU of each, and their jobs."""
+"""Fleet in use: its boards (a worker and its GPU each), their jobs, and messages from the jobs."""
 
 import os
 import platform
 import uuid
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,20 +21,18 @@ from prism_bench.monitor.nvml import VISIBLE, devices, visible
 from prism_bench.monitor.nvml import opened as nvml_opened
 from prism_bench.spec.case import Device
 
-# Boards of a fleet: a worker and the GPU that is its own, and what must be the same on all of them.
-
-SETTINGS: Mapping[str, tuple[str, str, float]] = {  # how a board is set, in words, with its unit
+SETTINGS: Mapping[str, tuple[str, str, float]] = {  # settings of a board: title, unit and factor
     "power_limit": ("power limit", "W", 1.0),
     "application_sm_clock": ("application SM clock", "MHz", 1e-6),
     "application_memory_clock": ("application memory clock", "MHz", 1e-6),
     "boost_sm_clock": ("highest SM clock that it may boost to", "MHz", 1e-6),
 }
-_KIND = ("device", "compute_capability", "sm_count", "memory_bytes")  # of the machine's facts: what is one series
+_KIND = ("device", "compute_capability", "sm_count", "memory_bytes")  # facts of the machine that define a series
 
 
 @dataclass(frozen=True)
 class SeenWorker:
-    """A worker of the scheduler: its `address`, `host`, and the UUIDs of the GPUs that it sees."""
+    """Worker of the scheduler: its `address`, `host`, and the UUIDs of the GPUs that it sees."""
 
     address: str
     host: str
@@ -45,7 +43,7 @@ class SeenWorker:
 
 @dataclass(frozen=True)
 class BoardClaim:
-    """What one worker has for itself: a GPU by UUID (None without one), and cores of its host."""
+    """Exclusive resources of a worker: a GPU by UUID (None without a GPU), and cores of its host."""
 
     worker: SeenWorker
     gpu: str | None
@@ -54,10 +52,10 @@ class BoardClaim:
 
 @dataclass(frozen=True)
 class FleetBoard:
-    """A board that measures: its claim and what the backend reports there.
+    """Board that measures: its claim and the facts that the backend reports there.
 
-    `facts` are the backend's, `host` and `software` as in a record, `device` what launches may ask of it, `versions`
-    everything that must be equal on all boards.
+    `host` and `software` are those of a record, `device` has the limits of launches, and `versions` must be equal on
+    all boards.
     """
 
     claim: BoardClaim
@@ -66,11 +64,11 @@ class FleetBoard:
     software: Mapping[str, Any]
     device: Device
     versions: Mapping[str, str]
-    name: str | None = None  # of a board without a GPU: that of the worker that it had first
+    name: str | None = None  # of a board without a GPU: the key with its original worker
 
     @property
     def key(self) -> str:
-        """The name of the board in the run: the GPU's UUID, without one the worker's."""
+        """Name of the board in the run: the UUID of its GPU, else the worker's name."""
         return str(
             self.facts.get("uuid")
             or self.claim.gpu
@@ -80,31 +78,31 @@ class FleetBoard:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What makes its times a series: boards of another kind have another one."""
+        """Facts that define a series of times: boards of another kind are another series."""
         return tuple(self.facts.get(name) for name in _KIND)
 
     @property
     def settings(self) -> dict[str, str]:
-        """Its power limit and clocks as they are set, in words; what nothing could read is absent."""
+        """Power limit and clocks as texts by title; settings that cannot be read are absent."""
         known: Mapping[str, Any] = self.facts.get("board", {})
         return {
-            words: f"{known[name] * factor:.0f} {unit}"
-            for name, (words, unit, factor) in SETTINGS.items()
+            title: f"{known[name] * factor:.0f} {unit}"
+            for name, (title, unit, factor) in SETTINGS.items()
             if name in known
         }
 
     @property
     def title(self) -> str:
-        """Its short name for people: host and worker or the beginning of the UUID."""
+        """Short name for people: host, and worker or the beginning of the UUID."""
         uuid = str(self.facts.get("uuid") or "").removeprefix("GPU-")[:8]
         return f"{self.claim.worker.host} {uuid or self.claim.worker.name}"
 
 
 def claims(workers: Sequence[SeenWorker], needs_gpu: bool) -> tuple[list[BoardClaim], list[str]]:
-    """Return a claim for each worker that gets an own GPU, and a remark on each that gets none.
+    """Return a claim for each worker that gets a GPU, and a remark on each worker that gets none.
 
-    Each worker gets a GPU that it sees and no other has; the cores of a host are divided among its claims. A
-    BackendUnavailable lists the workers that see no GPU where one is needed.
+    Each worker gets a GPU that it sees and no other worker has; the cores of a host are divided among its claims. A
+    BackendUnavailable lists the workers that see no GPU if GPUs are needed.
     """
     blind = [worker for worker in workers if needs_gpu and not worker.gpus]
     if blind:
@@ -120,18 +118,19 @@ def claims(workers: Sequence[SeenWorker], needs_gpu: bool) -> tuple[list[BoardCl
             continue
         taken |= {free} if free else set()
         pairs.append((worker, free))
-    return [BoardClaim(worker, gpu, _cores(worker, [one for one, _ in pairs])) for worker, gpu in pairs], remarks
+    measuring = [worker for worker, _ in pairs]
+    return [BoardClaim(worker, gpu, _cores(worker, measuring)) for worker, gpu in pairs], remarks
 
 
 def _cores(worker: SeenWorker, workers: Sequence[SeenWorker]) -> tuple[int, ...]:
-    """Return the worker's share of its host's cores; all of them where there is less than one for each."""
-    here = [one for one in workers if one.host == worker.host]
+    """Return the worker's share of its host's cores, or all cores if there are fewer than workers."""
+    here = [other for other in workers if other.host == worker.host]
     share, place = len(worker.cores) // len(here), here.index(worker)
     return worker.cores[place * share : (place + 1) * share] if share else worker.cores
 
 
 def of_one_kind(boards: Sequence[FleetBoard]) -> tuple[list[FleetBoard], list[str]]:
-    """Return the boards of the kind that most are, the first such kind, and a remark on each other board."""
+    """Return the boards of the most frequent kind, the first of several, and a remark on each other board."""
     kinds = [board.kind for board in boards]
     chosen = max(dict.fromkeys(kinds), key=kinds.count)
     others = [board for board in boards if board.kind != chosen]
@@ -145,73 +144,67 @@ def of_one_kind(boards: Sequence[FleetBoard]) -> tuple[list[FleetBoard], list[st
 
 
 def set_alike(boards: Sequence[FleetBoard]) -> tuple[list[FleetBoard], list[str]]:
-    """Return the boards that are set as most are, the first such setting, and a remark on each other board."""
+    """Return the boards with the most frequent settings, the first of several, and a remark on each other board."""
     settings = [tuple(board.settings.items()) for board in boards]
     chosen = max(dict.fromkeys(settings), key=settings.count)
     remarks = [
         f"{board.title} is set differently and measures nothing: {differing(board.settings, dict(chosen))}; set it "
         "like the others with nvidia-smi as root, or run it as another fleet: its times are another series"
-        for board, own in zip(boards, settings, strict=True)
-        if own != chosen
+        for board, values in zip(boards, settings, strict=True)
+        if values != chosen
     ]
-    return [board for board, own in zip(boards, settings, strict=True) if own == chosen], remarks
+    return [board for board, values in zip(boards, settings, strict=True) if values == chosen], remarks
 
 
-def differing(own: Mapping[str, str], usual: Mapping[str, str]) -> str:
-    """Return in words the settings in which a board differs from what is usual."""
-    names = [name for name in {**own, **usual} if own.get(name) != usual.get(name)]
-    return ", ".join(f"{name} {own.get(name, 'unknown')}, not {usual.get(name, 'unknown')}" for name in names)
+def differing(settings: Mapping[str, str], usual: Mapping[str, str]) -> str:
+    """Return a text about the settings in which a board differs from the usual settings."""
+    names = [name for name in {**settings, **usual} if settings.get(name) != usual.get(name)]
+    return ", ".join(f"{name} {settings.get(name, 'unknown')}, not {usual.get(name, 'unknown')}" for name in names)
 
 
 def require_equal(boards: Sequence[FleetBoard]) -> None:
-    """Raise a UsageError with a list of everything in which the boards differ, by host."""
-    differing = [line for name in _names(boards) if (line := _difference(name, boards))]
-    if differing:
-        raise UsageError("the workers of the fleet differ, so their times are no one run:\n  " + "\n  ".join(differing))
-
-
-def _names(boards: Iterable[FleetBoard]) -> list[str]:
-    return list(dict.fromkeys(name for board in boards for name in board.versions))
-
-
-def _difference(name: str, boards: Sequence[FleetBoard]) -> str:
-    values: dict[str, list[str]] = {}
-    for board in boards:
-        values.setdefault(board.versions.get(name, "absent"), []).append(board.title)
-    if len(values) < 2:
-        return ""
-    return f"{name}: " + "; ".join(f"{value} on {', '.join(titles)}" for value, titles in values.items())
+    """Raise a UsageError with a list of all differences between the boards, by host."""
+    lines: list[str] = []
+    for name in dict.fromkeys(name for board in boards for name in board.versions):
+        titles: dict[str, list[str]] = {}
+        for board in boards:
+            titles.setdefault(board.versions.get(name, "absent"), []).append(board.title)
+        if len(titles) > 1:
+            values = "; ".join(f"{value} on {', '.join(owners)}" for value, owners in titles.items())
+            lines.append(f"{name}: {values}")
+    if lines:
+        raise UsageError("the workers of the fleet differ, so their times are no one run:\n  " + "\n  ".join(lines))
 
 
 @dataclass(frozen=True)
 class BoardBackend:
-    """The backend of a fleet as its first board describes it: boards that measure together are alike."""
+    """Backend of a fleet as its first board describes it: boards that measure together are alike."""
 
     name: str
     board: FleetBoard
 
     @property
     def device(self) -> Device:
-        """What launches may ask of the device."""
+        """Device with the limits of launches."""
         return self.board.device
 
     def facts(self) -> dict[str, Any]:
-        """Return what the backend reports of the board."""
+        """Return the facts that the backend reports about the board."""
         return dict(self.board.facts)
 
 
-# Jobs of a fleet's workers: one at a time on a GPU, in its cores, with events on the way and an end when asked.
+# Jobs in the workers: one at a time on a GPU, within the cores of its claim
 #
-# What measures is a child of the worker, so that a fault or a hang costs one case, and the worker stays as it was.
+# A child of the worker measures, so that a fault or a hang costs only one case and leaves the worker as it was.
 
 _TOPIC = "prism-bench-fleet"
-_stopped: set[str] = set()  # names of runs that were ended: their jobs end at the next event
+_stopped: set[str] = set()  # names of stopped runs: their jobs end at the next event
 
 
 class JobOrder(TypedDict):
-    """What a worker does: `call` is `module:function`, which gets the `work` and the job's channel.
+    """Order for a worker: `call` is `module:function`, which gets the `work` and the job's channel.
 
-    `run` is the name of the run and `number` that of the job in it; `gpu` and `cores` are the claim of the worker.
+    `run` is the name of the run and `number` the job's number in it; `gpu` and `cores` are the claim of the worker.
     """
 
     run: str
@@ -223,26 +216,26 @@ class JobOrder(TypedDict):
 
 
 class JobStopped(Exception):
-    """The run that the job belongs to was ended."""
+    """End of a job whose run was stopped."""
 
 
 class JobChannel:
-    """Events from a job to the run; each call ends the job where the run was ended."""
+    """Channel of events from a job to the run."""
 
     def __init__(self, order: JobOrder, write: Callable[[str, dict[str, Any]], object]) -> None:
         self._order, self._write = order, write
 
     def send(self, event: Mapping[str, Any]) -> None:
-        """Send an event; JobStopped where nobody wants the job any more."""
+        """Send an event; raise JobStopped if the run was stopped."""
         if self._order["run"] in _stopped:
             raise JobStopped(self._order["run"])
         self._write(f"{_TOPIC}-{self._order['run']}", {"number": self._order["number"], **event})
 
 
 def _carry_out(order: JobOrder) -> None:
-    """Carry the order out in this worker of the fleet; send what its function returns as `result`.
+    """Carry out the order in this worker of the fleet; send the result of its function as the event `result`.
 
-    Dask would keep a returned value in the worker, and who fetches it from a worker that was lost since waits for ever.
+    Dask would keep a returned value in the worker, and fetching it from a lost worker waits for ever.
     """
     from distributed import get_worker
 
@@ -258,7 +251,7 @@ def stop(run: str) -> None:
 
 
 def look(dask_worker: Any) -> dict[str, Any]:
-    """Return what this worker is and sees: host, GPUs in CUDA's order and cores."""
+    """Return host, name, GPUs in CUDA's order, and cores of this worker."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = sorted(affinity(0)) if affinity else list(range(os.cpu_count() or 1))
     return {"host": platform.node(), "name": str(dask_worker.name), "gpus": _gpus(), "cores": cores}
@@ -274,7 +267,7 @@ def _gpus() -> list[str]:
 
 @contextmanager
 def _alone_on(gpu: str | None) -> Generator[None]:
-    """Let children see this GPU alone, and wait until no other fleet of this user measures on it."""
+    """Let children see only this GPU, and wait until no other fleet of this user measures on it."""
     if gpu is None:
         yield
         return
@@ -290,7 +283,7 @@ def _alone_on(gpu: str | None) -> Generator[None]:
 
 @contextmanager
 def _within(cores: list[int]) -> Generator[None]:
-    """Let this thread, and the children that it starts, run on these cores alone."""
+    """Let this thread, and the children that it starts, run only on these cores."""
     if not cores or not hasattr(os, "sched_setaffinity"):
         yield
         return
@@ -302,15 +295,15 @@ def _within(cores: list[int]) -> Generator[None]:
         os.sched_setaffinity(0, before)
 
 
-# A fleet while it is used: its workers, the jobs that they have, and the events that come from them.
+# The fleet
 
-LOOK_SECONDS = 0.5  # between two looks at which workers there are
+LOOK_SECONDS = 0.5  # between two looks at the list of workers
 _WAIT_SECONDS = 120  # for the first worker
 
 
 @dataclass(frozen=True)
 class JobMessage:
-    """What arrived of a job: an `event` on the way, or that its `future` is over."""
+    """Message about a job: an `event` from it, or its `future` that is done."""
 
     number: int
     event: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -318,12 +311,12 @@ class JobMessage:
 
 
 def is_loss(error: object) -> bool:
-    """Return whether a job failed since its worker is gone: Dask's own errors, under any name, and cancelled jobs."""
+    """Return whether a job failed because its worker is gone: an error of Dask, under any name, or a cancellation."""
     return isinstance(error, CancelledError) or type(error).__module__.partition(".")[0] in ("dask", "distributed")
 
 
 def failure(future: Any) -> BaseException | None:
-    """Return the error of a job that is over; a scheduler that is gone cannot hand it out, and that is the error."""
+    """Return the error of a finished job, or the error of fetching it from a lost scheduler."""
     try:
         return future.exception()
     except Exception as error:
@@ -331,7 +324,7 @@ def failure(future: Any) -> BaseException | None:
 
 
 class Fleet:
-    """Workers of one scheduler, used by one run."""
+    """Workers of a scheduler, used by one run."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -341,12 +334,12 @@ class Fleet:
             self._begin()
 
     def addresses(self) -> set[str]:
-        """Return the addresses of the workers that the scheduler has now; BackendUnavailable where it is gone."""
+        """Return the addresses of the scheduler's present workers; raise BackendUnavailable if it is lost."""
         with self._answering("the scheduler of the fleet does not answer any more"):
             return set(self._client.nthreads())
 
     def wait(self) -> None:
-        """Wait for the first worker; a BackendUnavailable where none comes."""
+        """Wait for the first worker; raise BackendUnavailable after a time limit."""
         with self._answering("the scheduler of the fleet was lost before it had a worker"):
             try:
                 self._client.wait_for_workers(1, timeout=_WAIT_SECONDS)
@@ -357,18 +350,18 @@ class Fleet:
                 ) from None
 
     def seen(self, addresses: Sequence[str]) -> list[SeenWorker]:
-        """Return what the workers at the addresses are and see, in the order of hosts and names."""
+        """Return the workers at the addresses, in the order of hosts and names."""
         with self._answering("the workers cannot be asked what they are"):
-            found = self._client.run(look, workers=list(addresses), on_error="return")
-        wrong = {address: one for address, one in found.items() if isinstance(one, BaseException)}
-        if wrong:
-            listed = "; ".join(f"{address}: {type(one).__name__}: {one}" for address, one in wrong.items())
+            answers = self._client.run(look, workers=list(addresses), on_error="return")
+        errors = {address: answer for address, answer in answers.items() if isinstance(answer, BaseException)}
+        if errors:
+            listed = "; ".join(f"{address}: {type(error).__name__}: {error}" for address, error in errors.items())
             raise BackendUnavailable(f"workers that cannot run prism-bench: {listed}; install this version of it there")
         seen = [
-            SeenWorker(address, one["host"], one["name"], tuple(one["gpus"]), tuple(one["cores"]))
-            for address, one in found.items()
+            SeenWorker(address, answer["host"], answer["name"], tuple(answer["gpus"]), tuple(answer["cores"]))
+            for address, answer in answers.items()
         ]
-        return sorted(seen, key=lambda one: (one.host, len(one.name), one.name))
+        return sorted(seen, key=lambda worker: (worker.host, len(worker.name), worker.name))
 
     def submit(self, claim: BoardClaim, call: str, work: dict[str, Any]) -> tuple[int, Any]:
         """Give a job to the worker of the claim; return its number and its future."""
@@ -397,58 +390,58 @@ class Fleet:
     def answers(
         self, claims: Sequence[BoardClaim], call: str, work: dict[str, Any]
     ) -> list[dict[str, Any] | BaseException]:
-        """Give the same job to all workers; return what each answers, or how it failed."""
+        """Give the same job to all workers; return each answer or error."""
         numbers = [self.submit(claim, call, work) for claim in claims]
-        found: dict[int, dict[str, Any] | BaseException] = {}
-        aside: list[JobMessage] = []
-        while len(found) < len(numbers):
+        answers: dict[int, dict[str, Any] | BaseException] = {}
+        of_others: list[JobMessage] = []
+        while len(answers) < len(numbers):
             live = self.addresses()
             for (number, _), claim in zip(numbers, claims, strict=True):
                 if claim.worker.address not in live:
-                    found.setdefault(number, BackendUnavailable("the worker was lost"))
+                    answers.setdefault(number, BackendUnavailable("the worker was lost"))
             for message in self.messages(LOOK_SECONDS):
                 if message.number not in dict(numbers):
-                    aside.append(message)
+                    of_others.append(message)
                 elif "result" in message.event:
-                    found.setdefault(message.number, message.event["result"])
+                    answers.setdefault(message.number, message.event["result"])
                 elif message.future is not None and not message.future.cancelled():
                     error = failure(message.future)
                     if error is not None:
-                        found.setdefault(message.number, error)
-        for message in aside:
+                        answers.setdefault(message.number, error)
+        for message in of_others:
             self._messages.put(message)
         for _, future in numbers:
             future.cancel()
-        return [found[number] for number, _ in numbers]
+        return [answers[number] for number, _ in numbers]
 
     def messages(self, seconds: float) -> list[JobMessage]:
-        """Return what has arrived, after waiting so many seconds for the first message."""
-        found: list[JobMessage] = []
+        """Return all messages that have arrived, after waiting at most `seconds` for the first."""
+        messages: list[JobMessage] = []
         try:
-            found.append(self._messages.get(timeout=seconds))
+            messages.append(self._messages.get(timeout=seconds))
             while True:
-                found.append(self._messages.get_nowait())
+                messages.append(self._messages.get_nowait())
         except Empty:
-            return found
+            return messages
 
     def stop(self) -> None:
-        """Let the jobs so far end at their next event; workers that are gone need not be asked."""
+        """Let the present jobs end at their next event; lost workers do not matter."""
         with suppress(BackendUnavailable), self._answering("the fleet cannot be stopped"):  # gone: it has no jobs
             self._client.run(stop, self.run, on_error="ignore")
             self._begin()
 
     @contextmanager
-    def _answering(self, words: str) -> Generator[None]:
-        """Turn every error of the client into a BackendUnavailable with these words."""
+    def _answering(self, failing: str) -> Generator[None]:
+        """Turn every error of the client into a BackendUnavailable with the text `failing`."""
         try:
             yield
         except BackendUnavailable:
             raise
         except Exception as error:
-            raise BackendUnavailable(f"{words}: {described(error)}") from error
+            raise BackendUnavailable(f"{failing}: {described(error)}") from error
 
     def _begin(self) -> None:
-        """Give the jobs from here on a name, by which they can be ended together."""
+        """Give the following jobs a common name, by which they can be stopped together."""
         self.run = uuid.uuid4().hex
         self._client.subscribe_topic(f"{_TOPIC}-{self.run}", self._take)
 
@@ -459,7 +452,7 @@ class Fleet:
 
 @contextmanager
 def opened(spec: FleetSpec, needs_gpu: bool) -> Generator[Fleet]:
-    """Yield the fleet, which has a worker at least."""
+    """Yield the fleet once it has a worker."""
     with connected(spec, needs_gpu) as client:
         fleet = Fleet(client)
         fleet.wait()

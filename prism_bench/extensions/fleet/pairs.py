@@ -1,7 +1,7 @@
-"""Two builds, or configurations of a case, measured on a fleet."""
+"""Comparison of two builds, and tuning, on a fleet."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -33,10 +33,10 @@ from prism_bench.spec.case import Case, Device
 from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
 from prism_bench.workflows.tuning_session import Bench, TuningFound, TuningPlan, TuningResult, TuningSession
 
-# Two builds on a fleet: each board measures both sides of its kernels in turn, as a comparison on one GPU does.
+# Two builds: each board measures both sides of its kernels in turn, as a comparison on one GPU does
 
 _CALL = f"{__name__}:measure"
-_PAIR_SECONDS = 3.0  # of a case on both sides in one pair of processes, about
+_PAIR_SECONDS = 3.0  # of a case on both sides in one pair of processes, roughly
 
 
 def measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _build(side: Mapping[str, Any], tasks: Sequence[str]) -> Build:
 
 @dataclass
 class PairWork:
-    """The work of a fleet that compares two builds; a job has some kernels, and what it measured is kept at its end."""
+    """Work of a fleet that compares two builds; a job has some kernels, and its results are kept at its end."""
 
     builds: tuple[Build, Build]
     effort: PairEffort
@@ -102,7 +102,7 @@ class PairWork:
         }
 
     def event(self, board: FleetBoard, groups: Sequence[CaseGroup], event: dict[str, Any], state: BoardState) -> None:
-        """Show what the board is at."""
+        """Show the activity of the board."""
         state.follow(event)
 
     def done(self, board: FleetBoard, groups: Sequence[CaseGroup], result: Any) -> None:
@@ -120,15 +120,15 @@ class PairWork:
         self.given_up.append(f"{', '.join(group.kernels)}: {reason}")
 
     def records(self, complete: bool) -> Records:
-        """Return one record of each side; BackendUnavailable where no job has ended."""
+        """Return one record of each side; raise BackendUnavailable if no job has ended."""
         if not self.parts:
             raise BackendUnavailable("nothing was measured: " + "; ".join(self.given_up or ["no job has ended"]))
         a, b = (self._merged([pair[side] for pair in self.parts], complete) for side in range(2))
         return a, b
 
     def _merged(self, records: Sequence[RunRecord], complete: bool) -> RunRecord:
-        found = records[0] if len(records) == 1 else merge([(f"job {n}", one) for n, one in enumerate(records, 1)])
-        return replace(found, complete=found.complete and complete and not self.given_up)
+        merged = records[0] if len(records) == 1 else merge([(f"job {n}", job) for n, job in enumerate(records, 1)])
+        return replace(merged, complete=merged.complete and complete and not self.given_up)
 
 
 def _side(build: Build) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _side(build: Build) -> dict[str, Any]:
 
 
 def _on(board: FleetBoard, record: RunRecord) -> RunRecord:
-    """Return the record with the host and software of its board, as a run on the fleet keeps them."""
+    """Return the record with the host and software of its board, as in a run on the fleet."""
     machine = {**record.machine, "host": dict(board.host)}
     return replace(record, machine=machine, software=dict(board.software))
 
@@ -152,7 +152,7 @@ def measure_pairs(
 ) -> Records:
     """Measure both builds of the work on the boards, every kernel on one board; return a record of each side.
 
-    An interrupt, or the loss of all workers, keeps the jobs that have ended, in records marked incomplete.
+    After an interrupt, or the loss of all workers, the records have the ended jobs and are marked incomplete.
     """
     groups = groups_of(work)
     schedule = Schedule(groups, [board.key for board in boards], {})
@@ -171,20 +171,20 @@ def measure_pairs(
 
 
 def groups_of(work: PairWork) -> list[CaseGroup]:
-    """Return the groups of side A's cases; the launch overhead is measured in every job, too."""
+    """Return the groups of side A's cases; every job also measures the launch overhead."""
     cases, seconds = work.builds[0].cases, _PAIR_SECONDS * work.looks[0]
     return grouped(cases, {case.name: seconds for case in cases})
 
 
-# Tuning on a fleet: each board searches its cases, and one suite of verdicts decides on all of them together.
+# Tuning: each board searches its cases, and one suite of verdicts decides on all of them together
 
 _TUNING_CALL = f"{__name__}:tuning_measure"
-TRIAL_SECONDS = 0.5  # of a configuration in the search, about
-AGAIN_SECONDS = 1.0  # of a process that times one again
+TRIAL_SECONDS = 0.5  # of a configuration in the search, roughly
+AGAIN_SECONDS = 1.0  # of a process that times a configuration again
 
 
 def tuning_measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
-    """Tune the order's tasks on this worker's board; send what was found after the search and after each round."""
+    """Tune the order's tasks on this worker's board; send the results after the search and after each round."""
     catalogue = discover(folder_of(order["catalogue"]))
 
     def report(progress: Progress) -> None:
@@ -197,30 +197,31 @@ def tuning_measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]
     return encoded(session.found)
 
 
-def encoded(found: TuningFound) -> dict[str, Any]:
-    """Return what was found as plain values; cases are their tasks."""
+def encoded(results: TuningFound) -> dict[str, Any]:
+    """Return the results as plain values; cases become their tasks."""
     searched = [
-        {**vars(one), "default": one.default.task, "best": [case.task for case in one.best]} for one in found.searched
+        {**vars(search), "default": search.default.task, "best": [case.task for case in search.best]}
+        for search in results.searched
     ]
-    again = {task: encode_measurement(one) for task, one in found.again.items()}
-    return {"searched": searched, "again": again, "facts": dict(found.facts)}
+    again = {task: encode_measurement(times) for task, times in results.again.items()}
+    return {"searched": searched, "again": again, "facts": dict(results.facts)}
 
 
 def decoded(plain: dict[str, Any], catalogue: Catalogue) -> TuningFound:
     """Return the inverse of `encoded`."""
     searched: list[Searched] = []
-    for one in plain["searched"]:
-        cases = {"default": catalogue.anywhere(one["default"]), "best": tuple(map(catalogue.anywhere, one["best"]))}
-        searched.append(Searched(**{**one, **cases}))
-    again = {task: decode_measurement(one) for task, one in plain["again"].items()}
+    for search in plain["searched"]:
+        best = tuple(map(catalogue.anywhere, search["best"]))
+        searched.append(Searched(**{**search, "default": catalogue.anywhere(search["default"]), "best": best}))
+    again = {task: decode_measurement(times) for task, times in plain["again"].items()}
     return TuningFound(tuple(searched), again, plain["facts"])
 
 
 @dataclass
 class TuningWork:
-    """The work of a fleet that tunes `cases`: all configurations of a case are tried and timed on one board.
+    """Work of a fleet that tunes `cases`: all configurations of a case are tried and timed on one board.
 
-    `keep` gets interim results, as of `TuningSession.run`; `noise` is the folder of noise floors.
+    `keep` gets interim results, as in `TuningSession.run`; `noise` is the folder of noise floors.
     """
 
     bench: Bench
@@ -247,7 +248,7 @@ class TuningWork:
         }
 
     def event(self, board: FleetBoard, groups: Sequence[CaseGroup], event: dict[str, Any], state: BoardState) -> None:
-        """Show what the board is at, and keep what it has found so far."""
+        """Show the activity of the board, and keep its interim results."""
         state.follow(event)
         if "found" in event:
             self._under_way[board.key] = decoded(event["found"], self.bench.catalogue)
@@ -255,7 +256,7 @@ class TuningWork:
                 self.keep(self.result(complete=False))
 
     def done(self, board: FleetBoard, groups: Sequence[CaseGroup], result: Any) -> None:
-        """Keep what the job found."""
+        """Keep the results of the job."""
         self._under_way.pop(board.key, None)
         self._ended.append(decoded(result, self.bench.catalogue))
         self.keep(self.result(complete=False))
@@ -266,35 +267,31 @@ class TuningWork:
         return list(groups)
 
     def give_up(self, board: FleetBoard, group: CaseGroup, reason: str) -> None:
-        """Keep the reason; the group's cases are left."""
+        """Keep the reason; the group's cases stay untuned."""
         self.given_up.append(f"{', '.join(group.tasks)}: {reason}")
 
     def finished(self) -> int:
-        """Return how many cases are tuned."""
-        return sum(len(found.searched) for found in self._ended)
+        """Return the number of tuned cases."""
+        return sum(len(results.searched) for results in self._ended)
 
     def result(self, complete: bool) -> TuningResult:
-        """Return what was decided by everything that has arrived; all cases are judged as one suite."""
-        found = list(self._all())
-        if not any(one.searched for one in found):
+        """Return the decisions by all results so far; all cases are judged as one suite."""
+        parts = [*self._ended, *self._under_way.values()]
+        if not any(part.searched for part in parts):
             raise BackendUnavailable("nothing was tuned: " + "; ".join(self.given_up or ["no job has found anything"]))
-        searched = {one.default.task: one for part in found for one in part.searched}
+        searched = {search.default.task: search for part in parts for search in part.searched}
         ordered = tuple(searched[case.task] for case in self.cases if case.task in searched)
-        again = {task: measured for part in found for task, measured in part.again.items()}
-        facts = next(part.facts for part in found if part.searched)
+        again = {task: measured for part in parts for task, measured in part.again.items()}
+        facts = next(part.facts for part in parts if part.searched)
         left = tuple(case for case in self.cases if case.task not in searched)
         decisions = TuningFound(ordered, again, facts).decisions(self.noise)
         return TuningResult(decisions, left, facts, time.monotonic() - self._began, complete and not left)
-
-    def _all(self) -> Iterator[TuningFound]:
-        yield from self._ended
-        yield from self._under_way.values()
 
 
 def tune_on(
     fleet: Fleet, boards: Sequence[FleetBoard], work: TuningWork, report: Callable[[FleetProgress], object]
 ) -> TuningResult:
-    """Tune the work's cases on the boards; an interrupt, or the loss of all workers, keeps what was found by then."""
+    """Tune the work's cases on the boards; an interrupt, or the loss of all workers, keeps the results until then."""
     schedule = Schedule(tuning_groups_of(work, boards[0].device), [board.key for board in boards], {})
     again = partial(replacements, fleet, backend=work.bench.backend, catalogue=work.bench.catalogue.folder)
     dispatcher = Dispatcher(
@@ -310,7 +307,7 @@ def tune_on(
 
 
 def tuning_groups_of(work: TuningWork, device: Device) -> list[CaseGroup]:
-    """Return a group for each case, with about the seconds that its search and the new times take."""
+    """Return a group for each case, with the approximate seconds of its search and its new times."""
     return [CaseGroup((case.kernel,), (case.task,), _seconds(case, work.plan, device)) for case in work.cases]
 
 

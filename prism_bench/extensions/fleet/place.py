@@ -1,4 +1,4 @@
-"""What `--fleet` opens for a command: the boards of a fleet, where it runs, compares or tunes, with its progress."""
+"""Fleet of a command with `--fleet`: its boards run, compare or tune; and the display of its progress."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,35 +32,35 @@ if TYPE_CHECKING:
     from prism_bench.workflows.tuning_session import Bench, TuningPlan, TuningResult
 
 
-FIRST_SECONDS = 2.0  # of plain lines: so that whoever starts it sees that it works
+_FIRST_SECONDS = 2.0  # until the first plain line, which shows that the fleet works
 
 
 @contextmanager
 def _opened_fleet(
     fleet: str, workers: int | None, backend: str, catalogue: "Path", *, quiet: bool
 ) -> "Iterator[tuple[Fleet, list[FleetBoard]]]":
-    """Yield the fleet that the words name and its boards; print what they are, and which workers measure nothing."""
+    """Yield the fleet that the text names and its boards; print the boards, and the workers that measure nothing."""
     from prism_bench.extensions.fleet.cluster import parse
     from prism_bench.extensions.fleet.dispatch import boards_of
     from prism_bench.extensions.fleet.fleet import opened
 
-    say, spec = options.remark if quiet else options.line, parse(fleet, workers)
+    print_line, spec = options.remark if quiet else options.line, parse(fleet, workers)
     options.remark(f"fleet {fleet}: waits for its workers")
     with ExitStack() as stack:
         with files.allowed():  # jobs of Slurm may wait for hours
-            found = stack.enter_context(opened(spec, needs_gpu=backend == "cuda"))
-            boards, remarks = boards_of(found, backend, catalogue)
+            open_fleet = stack.enter_context(opened(spec, needs_gpu=backend == "cuda"))
+            boards, remarks = boards_of(open_fleet, backend, catalogue)
         kind = boards[0].facts.get("device")
         titles = ", ".join(board.title for board in boards)
-        say(f"backend {backend}: {kind}; fleet of {count_text(len(boards), 'board')}: {titles}")
+        print_line(f"backend {backend}: {kind}; fleet of {count_text(len(boards), 'board')}: {titles}")
         for remark in remarks:
             options.remark(remark, "yellow")
-        yield found, boards
+        yield open_fleet, boards
 
 
 @dataclass(frozen=True)
 class FleetPlace:
-    """The boards of an open fleet, and the backend as the first of them describes it."""
+    """Boards of an open fleet, and the backend as the first board describes it."""
 
     fleet: "Fleet"
     opened: "Sequence[FleetBoard]"
@@ -68,7 +68,7 @@ class FleetPlace:
 
     @property
     def boards(self) -> int:
-        """How many boards measure."""
+        """Number of boards that measure."""
         return len(self.opened)
 
     def run(
@@ -88,7 +88,7 @@ class FleetPlace:
             return job.run(report, keep)
 
     def compare(self, plan: "PairPlan") -> "tuple[Records, Saver[Records, object]]":
-        """Measure both sides of the plan; return the records and what keeps them."""
+        """Measure both sides of the plan; return the records and their saver."""
         from prism_bench.extensions.fleet.pairs import PairWork, measure_pairs
         from prism_bench.workflows.pairs import record_saver
 
@@ -122,7 +122,7 @@ class FleetPlace:
 def opened_place(
     fleet: str, workers: int | None, backend: str, catalogue: "Path", *, quiet: bool
 ) -> Iterator[FleetPlace]:
-    """Yield the fleet that the words name, once it measures with `backend`; print what its boards are."""
+    """Yield the fleet that the text names, once it can measure with `backend`; print its boards."""
     from prism_bench.extensions.fleet.fleet import BoardBackend
 
     with _opened_fleet(fleet, workers, backend, catalogue, quiet=quiet) as (workplace, boards):
@@ -136,7 +136,7 @@ def _remark(given_up: "Sequence[str]") -> None:
 
 @contextmanager
 def fleet_progress() -> "Iterator[Callable[[FleetProgress], None]]":
-    """Yield a function that shows all boards: live on a terminal, elsewhere a line for each once in a while."""
+    """Yield a function that shows all boards: live on a terminal, elsewhere a line for each from time to time."""
     console, began = options.err(), time.monotonic()
     if not console.is_terminal:
         yield _lines(began)
@@ -146,7 +146,7 @@ def fleet_progress() -> "Iterator[Callable[[FleetProgress], None]]":
 
 
 def view(progress: "FleetProgress", seconds: float) -> Table:
-    """Return the table of a fleet: the whole in the first line, then each board with its clock and what it does."""
+    """Return the table of a fleet: the total in the first line, then each board with its clock and activity."""
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True, max_width=24, overflow="ellipsis")
     grid.add_column(no_wrap=True, style="dim", justify="right")
@@ -155,8 +155,8 @@ def view(progress: "FleetProgress", seconds: float) -> Table:
     grid.add_row(f"{progress.done} of {count_text(progress.total, 'case')}", duration_text(seconds), bar)
     for board in progress.boards:
         numbers = " ".join(filter(None, (_clock(board), _share(board))))
-        words = map(Text, (board.title, numbers, board.line))  # no markup: names hold brackets
-        grid.add_row(*words, style="yellow" if board.lost else None)
+        cells = map(Text, (board.title, numbers, board.line))  # no markup: names have brackets
+        grid.add_row(*cells, style="yellow" if board.lost else None)
     return grid
 
 
@@ -165,14 +165,14 @@ def _clock(board: "BoardState") -> str:
 
 
 def _share(board: "BoardState") -> str:
-    """Return how much of its job a board has done."""
+    """Return the finished share of a board's job."""
     return f"{board.done / board.total:.0%}" if board.total else ""
 
 
 def _lines(began: float) -> "Callable[[FleetProgress], None]":
     """Return a function that prints all boards soon after the start, then once in `line_seconds()`."""
     interval = line_seconds()
-    following = min(FIRST_SECONDS, interval)
+    following = min(_FIRST_SECONDS, interval)
 
     def show(progress: "FleetProgress") -> None:
         nonlocal following
@@ -181,12 +181,8 @@ def _lines(began: float) -> "Callable[[FleetProgress], None]":
             return
         following = seconds + interval
         options.remark(f"{seconds:.0f} s: {progress.done} of {count_text(progress.total, 'case')}")
-        for words in _of_boards(progress.boards):
-            options.remark(f"{seconds:.0f} s: {words}")
+        for board in progress.boards:
+            text = ", ".join(filter(None, (board.title, _clock(board), _share(board), board.line)))
+            options.remark(f"{seconds:.0f} s: {text}")
 
     return show
-
-
-def _of_boards(boards: "Sequence[BoardState]") -> Iterator[str]:
-    for board in boards:
-        yield ", ".join(part for part in (board.title, _clock(board), _share(board), board.line) if part)

@@ -1,4 +1,4 @@
-"""Set-up of the workers that a run starts on its own host: Ctrl-C in their terminal is for the run, which ends them."""
+"""Set-up of local workers, which ignore Ctrl-C in their terminal: the run gets it, and ends them."""
 
 import signal
 
