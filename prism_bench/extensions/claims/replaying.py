@@ -189,7 +189,7 @@ _DEVICE_CODE = (".cu", ".cuh", ".h", ".hpp", ".inl", ".cubin", ".fatbin")
 
 @dataclass(frozen=True)
 class ReplaySide:
-    """Side of a claim as a case of the catalogue of its own files."""
+    """Side of a claim as a case of the catalogue made from its files."""
 
     side: ClaimSide
     catalogue: Catalogue
