@@ -136,7 +136,7 @@ def job_seconds(peers: bool) -> float:
 def job_overhead(costs: CaseCosts, anchors: Sequence[Case], processes: int, *, peers: bool = False) -> JobOverhead:
     """Return the overhead of jobs from costs without peers: boards measure neither edges nor peers of the anchors.
 
-    `peers` tells whether jobs measure the peers of the other cases.
+    With `peers` jobs also measure the peers of the other cases.
     """
     seconds = replace(costs, edges={}).by_case(anchors, processes)
     return JobOverhead(job_seconds(peers) + processes * costs.start, sum(seconds.values()))

@@ -58,7 +58,7 @@ class JudgedCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class JudgedTime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Time of one launch of a case in seconds: the median, its 95 % interval, and the number of timed launches.
 
-    `kind` says what was timed: the submission, the task's own kernel, or a peer; a ceiling of the machine is a bound.
+    `kind` is the timed code: the submission, the task's own kernel, or a peer; a ceiling of the machine is a bound.
     `hidden` is a size that was drawn; `seeds` drew the inputs of the timed launches, in order.
     """
 
