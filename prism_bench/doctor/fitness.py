@@ -149,9 +149,10 @@ def _limits(pynvml: ModuleType, board: object) -> tuple[dict[str, float], dict[s
 
 _HOT = 80.0  # degrees Celsius, for devices that do not report where heat slows them down
 _MARGIN, _LAST_MARGIN = 10.0, 3.0  # degrees below that point
-_BUSY_AT_REST = 0.05  # share of the driver's window in which somebody else's kernel ran
+_BUSY_AT_REST = 0.05  # share of the driver's window in which another process's kernel ran
 _FULL_CLOCK = 0.98  # share of the highest clock below which a device is set or held lower
-_STEADY_CLOCK, _STEADY_SHARE = 0.97, 0.95  # so many launches run within so much of the best clock
+_STEADY_CLOCK = 0.97  # share of the best clock that a launch at a steady clock reaches
+_STEADY_SHARE = 0.95  # share of the launches that reach it
 _CAPPED = 0.02  # share of the readings in which the power limit may hold the clock down
 
 
@@ -252,7 +253,8 @@ def power_limit(facts: FitnessFacts) -> FitnessProblem | None:
 
 def clock_set_lower(facts: FitnessFacts) -> FitnessProblem | None:
     """Judge clocks that an administrator set below the highest; locked ones at the highest are well."""
-    highest, best = facts.value("max_sm_clock"), _best_clock(facts)
+    highest = facts.value("max_sm_clock")
+    best = max(facts.clocks, default=None) or facts.value("sm_clock")  # without a probe the one at rest
     if not highest or not best or not _is_set(facts) or best >= _FULL_CLOCK * highest:
         return None
     found = f"{rate_text(best, 'Hz')} of {rate_text(highest, 'Hz')}, set by an administrator"
@@ -265,7 +267,7 @@ def clock_set_lower(facts: FitnessFacts) -> FitnessProblem | None:
 
 
 def clock_too_low(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge a clock that stays low under load although nobody set it."""
+    """Judge a clock that stays low under load although no administrator set it."""
     highest, clocks = facts.value("max_sm_clock"), facts.clocks
     if not highest or not clocks or _is_set(facts):
         return None
@@ -342,7 +344,7 @@ def neighbours(facts: FitnessFacts) -> FitnessProblem | None:
 
 
 def busy(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge a device that works although nobody is seen on it: a neighbour in another container."""
+    """Judge a device that works without a visible process: a neighbour in another container."""
     share = facts.value("utilization")
     if share is None or share <= _BUSY_AT_REST or any(not process.ours for process in facts.reading.processes or ()):
         return None
@@ -421,11 +423,6 @@ def _is_set(facts: FitnessFacts) -> bool:
     """Return whether an administrator set the clock, at rest or as the probe saw it."""
     working = facts.evidence.reasons if facts.evidence else {}
     return "application clocks" in reasons_in(facts.value("clock_reasons")) or "application clocks" in working
-
-
-def _best_clock(facts: FitnessFacts) -> float | None:
-    """Return the best clock under load in hertz; without a probe the one at rest."""
-    return max(facts.clocks, default=None) or facts.value("sm_clock")
 
 
 # Rules about the probe: spread, drift and odd launches of a short and of a memory-bound kernel, and its bandwidth.
@@ -638,7 +635,7 @@ class Fitness:
 
     @property
     def answer(self) -> FitnessAnswer:
-        """The gravest problem's answer; `yes` where there is none."""
+        """The gravest problem's answer; `yes` without problems."""
         return _ANSWERS[self.problems[0][1].severity] if self.problems else "yes"
 
     @property
@@ -665,7 +662,7 @@ Progress = Callable[[float], object]  # is called with the share of the probe th
 
 
 class NoiseProbe(Protocol):
-    """Whatever launches kernels for so many seconds and returns all of their times."""
+    """Launcher of kernels for a number of seconds that returns all of their times."""
 
     def __call__(self, seconds: float, progress: Progress) -> Sequence[ProbedKernel]:
         """Return the launches of each kernel."""
@@ -764,7 +761,7 @@ def probed(reading: GpuReading, probe: NoiseProbe, seconds: float, progress: Pro
 
 
 def _read() -> GpuReading | str:
-    """Return the reading of the first visible GPU; why there is none where NVML shows none."""
+    """Return the reading of the first visible GPU; the reason where NVML shows no GPU."""
     try:
         with opened() as pynvml:
             gpus = visible(devices(pynvml))

@@ -105,7 +105,7 @@ def _around(places: np.ndarray, reach: float) -> np.ndarray:
 # Figures are drawn in placeholder colours; each becomes a CSS variable here, so one picture serves light, dark and
 # print.
 
-# Colours that nobody would draw with, by the CSS variable that replaces them.
+# Placeholder colours that no figure uses otherwise, by the CSS variable that replaces them.
 INK = MappingProxyType({
     "ink": "#010203", "muted": "#010204", "rule": "#010205", "paper": "#010206", "accent": "#010207",
     "second": "#010208", "third": "#010209", "warm": "#01020a",
@@ -187,7 +187,14 @@ def roofline_chart(reading: Reading, width: int, height: int) -> str | None:
         _scale(axes, rows, reading.limits)
         drawn = _draw_roofs(axes, reading.limits)
         titles = _draw_points(axes, rows)
-        _name_points(axes, rows, drawn)
+        # Name the largest workload of each kernel, the fastest first.
+        largest = {row["implementation"]: row for row in sorted(rows, key=lambda row: row["label"])}
+        named = sorted(largest.values(), key=lambda row: row["flop_rate"], reverse=True)
+        points = [(row["intensity"], row["flop_rate"], row["implementation"]) for row in named]
+        points += [
+            (row["intensity"], row["flop_rate"], "") for row in rows if row is not largest[row["implementation"]]
+        ]
+        place(axes, points, drawn, color=INK["ink"], fontsize=10)
         return inline(figure, f"Roofline of {count_text(len(rows), 'case')}", titles, prefix=f"{name}-")
 
 
@@ -225,14 +232,10 @@ def _draw_roofs(axes: Axes, limits: Limits) -> list[tuple[float, float]]:
         if name != "fp32":
             axes.axhline(rate, color=INK["muted"], linewidth=0.9, linestyle=(0, (4, 3)))
         words = f"{ARITHMETIC.get(name, name)} {rate_text(rate, 'FLOP/s')}"
-        _on_roof(axes, right, rate, words)
+        axes.annotate(
+            words, (right, rate), (-4, 4), textcoords="offset points", ha="right", color=INK["muted"], fontsize=10
+        )
     return drawn
-
-
-def _on_roof(axes: Axes, right: float, rate: float, words: str) -> None:
-    axes.annotate(
-        words, (right, rate), (-4, 4), textcoords="offset points", ha="right", color=INK["muted"], fontsize=10
-    )
 
 
 def _on_slope(axes: Axes, start: float, bandwidth: float) -> None:
@@ -271,19 +274,6 @@ def _draw_points(axes: Axes, rows: Sequence[SummaryRow]) -> dict[str, str]:
             markeredgewidth=1.1,
             clip_on=False,
         )
-        titles[gid] = _title(row)
+        share = f", {share_text(row['bound_share'])} of its {row['bound']} limit" if row["bound"] else ""
+        titles[gid] = f"{row['case']}: {rate_text(row['flop_rate'], 'FLOP/s')} in {time_text(row['cold_time'])}{share}"
     return titles
-
-
-def _title(row: SummaryRow) -> str:
-    share = f", {share_text(row['bound_share'])} of its {row['bound']} limit" if row["bound"] else ""
-    return f"{row['case']}: {rate_text(row['flop_rate'], 'FLOP/s')} in {time_text(row['cold_time'])}{share}"
-
-
-def _name_points(axes: Axes, rows: Sequence[SummaryRow], drawn: list[tuple[float, float]]) -> None:
-    """Name the largest workload of each kernel, the fastest first."""
-    largest = {row["implementation"]: row for row in sorted(rows, key=lambda row: row["label"])}
-    named = sorted(largest.values(), key=lambda row: row["flop_rate"], reverse=True)
-    points = [(row["intensity"], row["flop_rate"], row["implementation"]) for row in named]
-    points += [(row["intensity"], row["flop_rate"], "") for row in rows if row is not largest[row["implementation"]]]
-    place(axes, points, drawn, color=INK["ink"], fontsize=10)

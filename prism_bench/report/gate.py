@@ -108,7 +108,8 @@ def _well(gate: Gate) -> list[_Piece]:
     """Return what became faster, else what was compared and is the same; nothing where nothing was compared."""
     faster = [f"{count_text(len(cases), 'case')} faster than {text}" for text, cases in _changed(gate, _FASTER)]
     if faster:
-        left = _undecided(gate) - {case for _, cases in _changed(gate, _FASTER) for case in cases}
+        undecided = {case for name in _THAN for case in _answered(gate, name, ("inconclusive",))}
+        left = undecided - {case for _, cases in _changed(gate, _FASTER) for case in cases}
         more = [f"{len(left)} undecided"] if left else []
         return [("Better", text) for text in [*faster, "none slower", *more]]
     pieces = [piece for name in _THAN if (piece := _same(gate, name))]
@@ -134,11 +135,6 @@ def _same(gate: Gate, name: str) -> _Piece | None:
         return None
     open_words = f", {len(undecided)} undecided" if undecided else ""
     return "No change", f"{count_text(same, 'case')} as fast as {_THAN[name]}{open_words}"
-
-
-def _undecided(gate: Gate) -> set[str]:
-    """Return the cases that a comparison leaves open."""
-    return {case for name in _THAN for case in _answered(gate, name, ("inconclusive",))}
 
 
 def _answered(gate: Gate, name: str, answers: Collection[str]) -> set[str]:
@@ -182,7 +178,7 @@ def origin(gate: Gate) -> str:
 
 
 def answers(part: GatePart) -> str:
-    """Return answers with counts, like `142 met, 3 missed`, the most frequent first, or why there are none."""
+    """Return answers with counts, like `142 met, 3 missed`, the most frequent first, or why nothing was checked."""
     counts = Counter(check.answer for check in part.checks)
     counted = ", ".join(counted_text(count, answer) for answer, count in counts.most_common())
     return "; ".join(text for text in (counted, part.silent) if text) or "nothing to ask"
@@ -332,7 +328,7 @@ def _clean(text: str) -> str:
 
 # The gate as Markdown for a pull request: what is wrong first, everything else folded away.
 #
-# The first line is a mark that lets whoever posts it find its own comment again. GitHub takes comments of 65,536
+# The first line is a mark by which the poster finds its comment again. GitHub takes comments of 65,536
 # characters: rows that do not fit are counted, never dropped in silence.
 
 MARK = "<!-- prism-bench check -->"
@@ -344,7 +340,8 @@ def gate_markdown(gate: Gate) -> str:
     """Return the Markdown text, ending with a newline."""
     blocks = [MARK, f"## {plain_text(headline(gate))}", plain_text(origin(gate)), _parts(gate)]
     room = _LONGEST - sum(map(len, blocks))
-    for heading, rows in (("", _concern_rows(gate)), *_folded(gate)):
+    concerns = [_row(check, f"<br><code>{_html(command(gate.record, check))}</code>") for check in gate.concerns]
+    for heading, rows in (("", concerns), *_folded(gate)):
         block = _table(heading, rows, room)
         room -= len(block)
         blocks.append(block)
@@ -356,20 +353,13 @@ def _parts(gate: Gate) -> str:
     return "\n".join(["| | |", "|---|---|", *rows])
 
 
-def _concern_rows(gate: Gate) -> list[str]:
-    return [_row(check, f"<br><code>{_html(command(gate.record, check))}</code>") for check in gate.concerns]
-
-
 def _folded(gate: Gate) -> Iterator[tuple[str, list[str]]]:
     """Yield heading and rows of the other checks with a message, part by part: notes, and good ones."""
     for part in gate.parts:
-        others = sorted(_others(part), key=lambda check: check.order)
+        others = [check for check in part.checks if check.message and not check.grave]
+        others.sort(key=lambda check: check.order)
         if others:
             yield f"{title(part)}: {len(others)} more", [_row(check) for check in others]
-
-
-def _others(part: GatePart) -> list[GateCheck]:
-    return [check for check in part.checks if check.message and not check.grave]
 
 
 def _row(check: GateCheck, more: str = "") -> str:
@@ -435,13 +425,15 @@ def view(gate: Gate) -> dict[str, Any]:
         "machine": gate.machine,
         **facts,
         "timed": timed_on(record.backend),
-        "parts": [_part(gate, part) for part in gate.parts],
+        "parts": [
+            {
+                "name": part.name,
+                "silent": part.silent,
+                "checks": [
+                    {**vars(check), "reproduce": command(gate.record, check) if check.grave else None}
+                    for check in part.checks
+                ],
+            }
+            for part in gate.parts
+        ],
     }
-
-
-def _part(gate: Gate, part: GatePart) -> dict[str, Any]:
-    return {"name": part.name, "silent": part.silent, "checks": [_check(gate, check) for check in part.checks]}
-
-
-def _check(gate: Gate, check: GateCheck) -> dict[str, Any]:
-    return {**vars(check), "reproduce": command(gate.record, check) if check.grave else None}

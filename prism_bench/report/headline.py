@@ -183,7 +183,7 @@ def labels_text(row: HeadlineRow) -> str:
 
 
 def mean_text(row: HeadlineRow) -> str:
-    """Return the mean as `1.04x`; a dash where there is none."""
+    """Return the mean as `1.04x`; a dash without a mean."""
     return "-" if row["mean"] is None else times_text(row["mean"])
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, TypedDict
 
-from prism_bench.analysis.bounds.why import CodeAgainst, CountedNear, Why, WhyCounter
+from prism_bench.analysis.bounds.why import CodeAgainst, Why, WhyCounter
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison, comparison_findings
 from prism_bench.analysis.compare.estimate import Estimate
 from prism_bench.analysis.compare.noise import Control, Noise, shift_words
@@ -455,7 +455,7 @@ class CodeAgainstJson(TypedDict):
 
 
 class CountedNearJson(TypedDict):
-    """Counters and source lines of another workload of the same implementation, where the case itself has none."""
+    """Counters and source lines of another workload of the same implementation, for a case without counters."""
 
     case: str
     label: str
@@ -499,23 +499,23 @@ def why_json(account: Why) -> WhyJson:
         "fixes": [asdict(item) for item in account.fixes],
         "lines": [asdict(item) for item in account.lines],
         "code": _code(account.code) if account.code else None,
-        "near": _near(account.near) if account.near else None,
+        "near": (
+            {
+                "case": account.near.case,
+                "label": account.near.label,
+                "verdict": account.near.verdict,
+                "counters": _counters(account.near.counters),
+                "lines": [asdict(line) for line in account.near.lines],
+            }
+        )
+        if account.near
+        else None,
         "notes": list(account.notes),
     }
 
 
 def _counters(counters: Iterable[WhyCounter]) -> list[dict[str, Any]]:
     return [{**asdict(counter), "text": counter.text} for counter in counters]
-
-
-def _near(near: CountedNear) -> CountedNearJson:
-    return {
-        "case": near.case,
-        "label": near.label,
-        "verdict": near.verdict,
-        "counters": _counters(near.counters),
-        "lines": [asdict(line) for line in near.lines],
-    }
 
 
 def _code(code: CodeAgainst) -> CodeAgainstJson:

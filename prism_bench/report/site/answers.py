@@ -91,9 +91,9 @@ def speedup_answer(rows: Sequence[HeadlineRow]) -> str:
 
 
 def compare_answer(newest: tuple[str, RecordComparison | str] | None, cases: int) -> str:
-    """Return what the newest run, of so many cases, is against the run before, or why no verdict can be given.
+    """Return the verdict on the newest run, of `cases` cases, against the run before, or why no verdict can be given.
 
-    It is about that pair alone: the overview also has the cases that only earlier runs have.
+    It is only about that pair: the overview also has the cases that only earlier runs have.
     """
     if newest is None:
         return "There is no earlier run of this machine to compare the newest one with."
@@ -208,7 +208,7 @@ _RUNS = 60  # of a chart
 
 
 class CaseLink(TypedDict):
-    """A case and the page that shows it, from the first folder; None where there is none."""
+    """A case and the page that shows it, from the first folder; None without a page."""
 
     case: str
     link: str | None
@@ -321,7 +321,7 @@ def _links(context: SiteContext, names: Iterable[str]) -> list[CaseLink]:
 
 
 def case_link(context: SiteContext, case: str | None) -> str | None:
-    """Return the page that shows a case, from the first folder; None where there is none."""
+    """Return the page that shows a case, from the first folder; None without a page."""
     shown = context.cases.get(case) if case else None
     case_result = shown.case if shown else context.record.case(case) if case else None
     return f"{kernel_page(case_result.kernel)}.html" if case_result else None

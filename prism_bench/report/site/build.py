@@ -45,7 +45,7 @@ GUIDES = {
 }  # fmt: skip
 
 
-# What the search of a site finds: its own pages, as a script file that a page loads when somebody searches.
+# What the search of a site finds: its own pages, as a script file that a page loads on the first search.
 #
 # Where the documentation is next to the site, the page loads its index as well; `docs/hook.py` adds this one to it.
 
@@ -58,13 +58,13 @@ def search_file(pages: Iterable[Page]) -> bytes:
     return f'prism.give("search", 0, {json_text(entries)});\n'.encode()
 
 
-# A site is written so that whoever looks at it, at any moment, sees pages that are whole and belong together.
+# A site is written so that its pages are whole and belong together at any moment.
 #
 # Everything is rendered and written next to the old site first; a report that is interrupted until then leaves the old
 # one as it was. What changed is then moved into place in one short go that no signal interrupts: data, named after
 # its content, before the pages that load them, the first page last; and only afterwards goes what no page needs.
 
-_LIST = "site.json"  # which files of the folder are the site's: everything else in it is somebody else's
+_LIST = "site.json"  # the files of the folder that are the site's; everything else in it stays
 _FIRST_PAGE = "index.html"
 _STAGE = ".new-"
 _ABANDONED = 3600.0  # seconds: no report takes so long
@@ -298,7 +298,7 @@ def _machine_files(
 def _rendered(page: Page, context: SiteContext, up: str, documentation: str | None) -> Iterator[tuple[str, bytes]]:
     """Yield the page, and before it the script with what it does not show at first.
 
-    `documentation` leads from the folder of the machine's pages to that of the documentation; None where there is none.
+    `documentation` leads from the folder of the machine's pages to that of the documentation, if there is one.
     """
     template, later = environment().get_template(f"site/{page.template or page.name}.html"), Later()
     guide = _METHOD if documentation is None else f"{documentation}{GUIDES[page.name.split('/')[0]]}"

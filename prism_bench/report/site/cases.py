@@ -200,7 +200,7 @@ def drawn_measurement(measurement: Measurement) -> dict[str, Any]:
 
     `processes` holds for each process the number of its samples and, if there are any, a power of ten, and the lowest,
     the quartiles and the highest in units of it; `clocks` the median SM clock of each in MHz. `refused` is the reason
-    why the samples cannot be trusted, or why there are none.
+    why the samples cannot be trusted, or why they are missing.
     """
     seconds = measurement.median and float(f"{measurement.median:.6g}")
     drawn: dict[str, Any] = {"metric": measurement.metric, "median": seconds}
@@ -358,7 +358,7 @@ class TimeInterval(TypedDict):
 
 
 class ImplementationRow(TypedDict):
-    """One language at one workload. `behind` is its time over the fastest one's; `reason` is why it has none.
+    """One language at one workload. `behind` is its time over the fastest one's; `reason` is why it has no time.
 
     `share` of the limit `by`; `lines` are those of its file and of the shared files that it includes.
     """

@@ -310,16 +310,11 @@ def series_data(context: SiteContext, kernels: Mapping[str, Sequence[str]]) -> I
 
 
 def _by_run(series: Course, places: numpy.ndarray) -> numpy.ndarray:
-    """Return the values of the runs at these places of the history, NaN where one has none that can be trusted."""
+    """Return the values of the runs at these places of the history, NaN for a run without a trusted value."""
     values = numpy.full(len(places), numpy.nan)
-    values[numpy.searchsorted(places, series.records)] = _short(series.values)
+    scale = 10.0 ** (3 - numpy.floor(numpy.log10(series.values)))  # four digits, as many as samples have
+    values[numpy.searchsorted(places, series.records)] = numpy.round(series.values * scale) / scale
     return values
-
-
-def _short(values: numpy.ndarray) -> numpy.ndarray:
-    """Return the values with four digits, as many as samples have."""
-    scale = 10.0 ** (3 - numpy.floor(numpy.log10(values)))
-    return numpy.round(values * scale) / scale
 
 
 def _cut(columns: Mapping[str, numpy.ndarray], chunk: slice) -> dict[str, numpy.ndarray]:
@@ -430,10 +425,10 @@ def resources(places: Places) -> dict[str, KernelResources]:
         taken = Taken(*(getattr(row, name) for name in Taken._fields))
         kernels.setdefault(row.kernel, {}).setdefault(row.entry, {})[row.architecture] = taken
     return {
-        kernel: {"architectures": _architectures(entries), "facts": Taken._fields, "entries": entries}
+        kernel: {
+            "architectures": sorted({architecture for by in entries.values() for architecture in by}, key=int),
+            "facts": Taken._fields,
+            "entries": entries,
+        }
         for kernel, entries in kernels.items()
     }
-
-
-def _architectures(entries: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    return sorted({architecture for by in entries.values() for architecture in by}, key=int)

@@ -92,7 +92,7 @@ def _missing(value: Any) -> bool:
 
 
 def plain(view: object) -> bytes:
-    """Return the values as JSON, whose numbers are finite: what is none becomes null."""
+    """Return the values as JSON; a number that is not finite becomes null."""
     options = orjson.OPT_SERIALIZE_NUMPY | orjson.OPT_NON_STR_KEYS | orjson.OPT_APPEND_NEWLINE
     return orjson.dumps(view, default=str, option=options)
 
@@ -187,7 +187,10 @@ def encoded(contents: Sequence[str]) -> tuple[list[list[str]], list[str], list[l
     fillings_by_skeleton: dict[tuple[str, ...], list[list[str]]] = {}
     for skeleton, values in chain.from_iterable(cut):
         fillings_by_skeleton.setdefault(skeleton, []).append(values)
-    holes = {skeleton: _varying(fillings) for skeleton, fillings in fillings_by_skeleton.items()}
+    holes = {
+        skeleton: [hole for hole, values in enumerate(zip(*fillings, strict=True)) if len(set(values)) > 1]
+        for skeleton, fillings in fillings_by_skeleton.items()
+    }
     numbers = {skeleton: number for number, skeleton in enumerate(fillings_by_skeleton)}
     skeletons = [_closed(skeleton, fillings[0], holes[skeleton]) for skeleton, fillings in fillings_by_skeleton.items()]
     pieces = [
@@ -210,11 +213,6 @@ def _cut(piece: str) -> tuple[tuple[str, ...], list[str]]:
         values.append(hole.group())
         end = hole.end()
     return (*skeleton, piece[end:]), values
-
-
-def _varying(filled: Sequence[Sequence[str]]) -> list[int]:
-    """Return the holes that are not always filled alike."""
-    return [hole for hole, values in enumerate(zip(*filled, strict=True)) if len(set(values)) > 1]
 
 
 def _closed(skeleton: Sequence[str], values: Sequence[str], holes: Sequence[int]) -> list[str]:

@@ -388,19 +388,18 @@ def changes_json(
     """Return what `prism-bench compile --against --json` prints."""
     return {
         "against": against,
-        "changes": [_change(change) for change in changes],
-        "complaints": [{"kernel": change.kernel, "message": change.message} for change in complaints],
-        "left_out": [{"kernel": change.kernel, "message": change.message} for change in left_out],
-    }
-
-
-def _change(change: CodeChange) -> CodeChangeJson:
-    return {
-        "kernel": change.kernel,
-        "architecture": change.architecture,
-        "spills_grew": change.spills_grew,
-        "code_difference": code_difference_json(change.entries),
-        "code_note": change.note,
+        "changes": [
+            CodeChangeJson(
+                kernel=change.kernel,
+                architecture=change.architecture,
+                spills_grew=change.spills_grew,
+                code_difference=code_difference_json(change.entries),
+                code_note=change.note,
+            )
+            for change in changes
+        ],
+        "complaints": [{"kernel": complaint.kernel, "message": complaint.message} for complaint in complaints],
+        "left_out": [{"kernel": complaint.kernel, "message": complaint.message} for complaint in left_out],
     }
 
 
@@ -415,7 +414,7 @@ def changes_view(
         if change.entries:
             parts.append(code_difference_view(code_difference_json(change.entries)))
         parts += [Text(f"  {change.note}", style="dim")] if change.note else []
-    parts += [Text(f"{change.kernel}: {change.message}", style="red") for change in complaints]
+    parts += [Text(f"{complaint.kernel}: {complaint.message}", style="red") for complaint in complaints]
     parts += [Text(text, style="dim") for text in together(left_out)]
     kernels = len({change.kernel for change in changes})
     parts.append(Text(f"machine code of {kernels or 'no'} kernel{'' if kernels == 1 else 's'} changed since {against}"))

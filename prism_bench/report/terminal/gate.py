@@ -13,7 +13,7 @@ from rich.text import Text
 from prism_bench.analysis.boards import ANCHORS, PROMISED, BoardAgreement, BoardFactor, BoardKind
 from prism_bench.analysis.gate.checks import Gate, GateCheck, command
 from prism_bench.analysis.trend import Trend
-from prism_bench.analysis.trend.causes import RECENT, Shift, findings, shifts
+from prism_bench.analysis.trend.causes import RECENT, findings, shifts
 from prism_bench.record.store import History
 from prism_bench.report.gate import answers, headline, is_undecided, origin, title
 from prism_bench.report.plain import alike, backend_text
@@ -58,7 +58,7 @@ def _subject(check: GateCheck) -> str:
 
 
 def _notes(gate: Gate) -> Iterator[Text]:
-    """Yield the first few notes of each kind, those that differ in numbers alone once, and the count of the rest."""
+    """Yield the first few notes of each kind, those that differ only in numbers once, and the count of the rest."""
     kinds = defaultdict(list)
     for check in gate.checks:
         if check.gravity == "note":
@@ -80,7 +80,7 @@ def _note(check: GateCheck, also: Sequence[str]) -> Text:
     return text.append(f" (also {names_text(kernels)})", style="dim") if kernels else text
 
 
-# A trend for people and for programs: what moved and why, where the ground itself moved, what was set aside.
+# A trend: changed cases with causes, changes of the environment, measurements that were set aside.
 
 _TREND_STYLES = {"bad": "bold red", "note": "yellow"}
 _REASONS = 8
@@ -124,17 +124,16 @@ def trend_json(trend: Trend, history: History, recent: int = RECENT) -> dict[str
         "records": len(history.records),
         "points": trend.points,
         "series": trend.series,
-        "findings": [_shift(shift, recent) for shift in shifts(trend.steps)],
+        "findings": [
+            {**vars(shift.finding(recent)), "cases": list(shift.cases), "metrics": list(shift.metrics)}
+            for shift in shifts(trend.steps)
+        ],
         "steps": [{**asdict(step), "ratio": step.ratio} for step in trend.steps],
         "breakpoints": [asdict(point) for point in trend.breakpoints],
         "set_aside": dict(trend.aside),
         "order": history.unordered,
         "problems": [asdict(problem) for problem in history.problems],
     }
-
-
-def _shift(shift: Shift, recent: int) -> dict[str, Any]:
-    return {**vars(shift.finding(recent)), "cases": list(shift.cases), "metrics": list(shift.metrics)}
 
 
 # Boards in the terminal and as plain values.

@@ -25,7 +25,11 @@ _STYLES = {"works": "green", "note": "yellow", "missing": "cyan", "broken": "bol
 
 def doctor_view(checks: Sequence[tuple[str, Check]], everything: bool = False) -> RenderableType:
     """Return what a user can and cannot do here, then the checks that are broken or worth a note, or all of them."""
-    shown = [(group, check) for group, check in checks if everything or check.state == "broken" or _is_noted(check)]
+    shown = [
+        (group, check)
+        for group, check in checks
+        if everything or check.state == "broken" or (check.state == "note" and check.found != _ABSENT)
+    ]
     parts: list[RenderableType] = list(_abilities(answers(check for _, check in checks)))
     if shown:
         parts += [Text(), _checks_view(shown)]
@@ -35,11 +39,6 @@ def doctor_view(checks: Sequence[tuple[str, Check]], everything: bool = False) -
             Text(f"{len(shown)} of {count_text(len(checks), 'check')} shown; --all shows every check", style="dim"),
         ]
     return Group(*parts)
-
-
-def _is_noted(check: Check) -> bool:
-    """Return whether the check found something that works, with a note."""
-    return check.state == "note" and check.found != _ABSENT
 
 
 def _abilities(abilities: Sequence[AbilityAnswer]) -> Iterator[Text]:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from prism_bench.analysis.bounds.bottleneck import SourceLine
-from prism_bench.analysis.bounds.profiles import LaunchLedger, LedgerRow, rows
+from prism_bench.analysis.bounds.profiles import LaunchLedger, rows
 from prism_bench.analysis.bounds.why import COUNTERS, CodeAgainst, CountedNear, Fix, Why, WhyCounter
 from prism_bench.analysis.run_analysis import Finding
 from prism_bench.profilers.metrics import ProfiledLaunch, chips, combined, why_missing
@@ -231,20 +231,16 @@ def ledger_view(account: LaunchLedger, costs: Mapping[str, LaunchCost], *, whole
     for name in ("kernels", *graphs, "launch calls", "busy", "span", "idle", "gaps", *CAUSES, "copies"):
         table.add_column(name, justify="right")
     for row in [*([account.total] if whole else []), *account.ranges]:
-        kernels, *cells = _ledger_cells(row)
+        causes = (time_text(row.gaps[word].seconds) if word in row.gaps else "-" for word in CAUSES)
+        times = (share_text(row.busy_share), time_text(row.span), time_text(row.idle))
+        copies = f"{row.copies} ({bytes_text(row.copied_bytes)})"
+        kernels, *cells = (str(row.kernels), str(row.launch_calls), *times, str(row.gap_count), *causes, copies)
         table.add_row(Text(row.name or "all"), kernels, *(str(row.graphs) for _ in graphs), *cells)
     lines = [
         f"{name}: the host takes {time_text(cost.plain)} to launch it, {time_text(cost.watched)} while watched"
         for name, cost in costs.items()
     ]
     return Group(title, table, *map(Text, [*lines, *(f"note: {note}" for note in account.notes)]))
-
-
-def _ledger_cells(row: LedgerRow) -> tuple[str, ...]:
-    causes = (time_text(row.gaps[word].seconds) if word in row.gaps else "-" for word in CAUSES)
-    times = (share_text(row.busy_share), time_text(row.span), time_text(row.idle))
-    copies = f"{row.copies} ({bytes_text(row.copied_bytes)})"
-    return (str(row.kernels), str(row.launch_calls), *times, str(row.gap_count), *causes, copies)
 
 
 # Why a case takes its time, in a terminal: at most fifteen lines of what the kernel's page shows.

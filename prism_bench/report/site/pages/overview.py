@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from prism_bench.analysis.gate.checks import Gate
 from prism_bench.analysis.peers import HeadlineRow
 from prism_bench.report.gate import answers, is_undecided, title
 from prism_bench.report.gate import headline as gate_headline
@@ -40,7 +39,8 @@ def page(context: SiteContext, others: Sequence[Mapping[str, str]]) -> Page:
     }
     against_peers = headline_text(context.reading.against_peers, brief=True)
     shown = {
-        "tone": _tone(context.gate),
+        # A gate that passes is good news only where something was decided.
+        "tone": "muted" if is_undecided(context.gate) else _TONES[context.gate.exit_code],
         "pills": _pills(context, rows),
         "lede": lede(context),
         "peers": against_peers,
@@ -48,11 +48,6 @@ def page(context: SiteContext, others: Sequence[Mapping[str, str]]) -> Page:
         "most": MOST,
     }
     return Page("index", "Overview", view, shown)
-
-
-def _tone(gate: Gate) -> str:
-    """Return the tone of the sentence: that of a gate that passes is good only where something was decided."""
-    return "muted" if is_undecided(gate) else _TONES[gate.exit_code]
 
 
 def _pills(context: SiteContext, rows: Mapping[str, Sequence[AttentionRow]]) -> list[tuple[str, str, str | None]]:

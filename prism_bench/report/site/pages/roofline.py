@@ -42,7 +42,11 @@ def page(context: SiteContext) -> Page:
         "left_out": len(reading.cases) - len(rows),
     }
     bandwidth = {"bandwidth": reading.limits.ceilings.get("bandwidth")}
-    drawn = {"points": _points(rows), "roofs": {**bandwidth, **roofs(reading.limits)}, "peaks": peaks}
+    drawn = {
+        "points": {name: [_short(row[name]) for row in rows] for name in _DRAWN},
+        "roofs": {**bandwidth, **roofs(reading.limits)},
+        "peaks": peaks,
+    }
     return Page(
         "roofline",
         "Roofline",
@@ -61,11 +65,6 @@ def _unmeasured(rows: Sequence[Mapping[str, Any]], limits: Limits) -> dict[str, 
     counts = Counter(row["arithmetic"] for row in rows)
     kinds = ARITHMETIC | {name: title for name, title in PRODUCTS.items() if counts[name]}
     return {title: counts[name] for name, title in kinds.items() if ceiling_of(name, limits) is None}
-
-
-def _points(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
-    """Return what the points are drawn from, by what it is, numbers to five digits."""
-    return {name: [_short(row[name]) for row in rows] for name in _DRAWN}
 
 
 def _short(value: Any) -> Any:

@@ -33,7 +33,7 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
 def _aside(counts: Mapping[str, int]) -> dict[str, int]:
     """Return how many measurements were set aside by reason, the most frequent first.
 
-    Of reasons that differ in numbers alone the most frequent one represents all.
+    Of reasons that differ only in numbers the most frequent one represents all.
     """
     ordered = sorted(counts, key=lambda reason: -counts[reason])
     totals = {
