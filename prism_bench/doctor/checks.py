@@ -83,7 +83,7 @@ def device_checks() -> Iterator[Check]:
 
 
 def _no_nvml(reason: str) -> Check:
-    """Return a fault where the kernel driver has made its device node, else that there is no GPU."""
+    """Return a fault where the kernel driver has made its device node, otherwise a missing GPU."""
     if NODES.exists():
         return broken(
             "NVML",
