@@ -26,7 +26,7 @@ from prism_bench.spec.inputs import InputArray
 # random everywhere, and its results are compared with those of the verified launch.
 
 POOL = 4096  # places of an output that are remembered
-SHARE = 16  # one of so many of them is spoiled before a launch
+SHARE = 16  # one of this number of places is spoiled before a launch
 ROOM = 64  # differences that are kept for the judge
 
 
@@ -365,7 +365,7 @@ class Backend(ABC):
         return True
 
     def held_bytes(self, alone: bool) -> HeldBytes:
-        """Return the device memory that this process holds; what is outside of arrays only where it is `alone`."""
+        """Return the device memory that this process holds; memory outside of arrays only if it is `alone`."""
         return HeldBytes()
 
     @abstractmethod
@@ -399,8 +399,8 @@ class Backend(ABC):
 
 # Cache on disk of what peers make before they can be called: code that was built, and choices that were timed.
 #
-# Code depends on its key alone, so that any process may build it, also next to others. A choice depends on the times
-# that were measured for it: it is handed from the process that made it alone on the device to the later processes of a
+# Code depends only on its key, so that any process may build it, also next to others. A choice depends on the times
+# that were measured for it: it is handed from the process that made it without other work to the later processes of a
 # run.
 
 _BUILDS, _CHOICES = "peer_builds", "peer_choices"

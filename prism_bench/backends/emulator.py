@@ -35,7 +35,7 @@ from prism_bench.spec.inputs import AnyArray, ArrayModule, InputArray
 from prism_bench.spec.kernel import CUDA, Array, Edge, InOut, KernelSpec, Launch, Zero
 from prism_bench.units import count_text
 
-# Words on single elements of a case's arrays: accesses that the emulator reports, and elements that nobody wrote.
+# Messages about single elements of a case's arrays: accesses that the emulator reports, and elements not written.
 
 
 def _finding_text(finding: LaunchFinding, case: Case, names: Sequence[str]) -> str:

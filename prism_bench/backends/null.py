@@ -176,7 +176,7 @@ class NullBackend(Backend):
         return HeldBytes(sum(peer.leaked for peer in self._leaking))
 
     def scripted_timer(self, name: str) -> Callable[[], Sample]:
-        """Return a timer of somebody's function, with the behaviour that the script has for that name.
+        """Return a timer of a user's function, with the behaviour that the script has for that name.
 
         MeasurementInvalid where it is scripted to fail.
         """

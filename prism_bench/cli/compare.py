@@ -79,11 +79,12 @@ def command(
         if records:
             raise UsageError(f"--records {records}: leave it out with two records, between which nothing is measured")
         _end(judge, _of_records((a, b or ""), patterns, judge), whole=all, json=json)
+    from prism_bench.run.builds import Choice
     from prism_bench.workflows.pairs import PairEffort
 
     kernels = options.open_catalogue(catalogue)
     with interrupts.held(), measuring.opened_place(fleet, workers, backend, kernels.folder, quiet=json) as place:
-        choice = measuring.choice_of(kernels, patterns, measuring.pair_labels(label, place.name), environments)
+        choice = Choice(kernels, patterns, measuring.pair_labels(label, place.name), environments)
         effort = PairEffort(place.name, looks[0], time_limit, records, tuned)
         option = "--all-cases" if all_cases else "--tuned" if tuned else None
         comparison, save = _of_builds((a, b), choice, effort, judge, looks=looks, place=place, option=option)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from prism_bench.io.files import Saver
     from prism_bench.run import Forecast, Settings
     from prism_bench.run import Progress as Event
-    from prism_bench.run.builds import Build, Choice, Growth, Sides
+    from prism_bench.run.builds import Build, Growth, Sides
     from prism_bench.spec.case import Device
     from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
     from prism_bench.workflows.tuning.choice import Applied
@@ -248,18 +248,6 @@ def not_run(old: str, cases: Sequence[str] = ()) -> str:
         f"'prism-bench compile --against {old}' compares machine code, 'prism-bench verify --backend emulator' checks "
         "results, and times need a GPU"
     )
-
-
-def choice_of(
-    catalogue: "Catalogue",
-    words: Sequence[str],
-    labels: Sequence[str],
-    environments: tuple[dict[str, str], dict[str, str]],
-) -> "Choice":
-    """Return the cases that both sides are measured in, with the environment of each."""
-    from prism_bench.run.builds import Choice
-
-    return Choice(catalogue, words, labels, environments)
 
 
 def pair_labels(labels: Sequence[str] | None, backend: str) -> tuple[str, ...]:

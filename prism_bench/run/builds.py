@@ -38,7 +38,7 @@ class Build:
 
 
 def pair_settings(settings: Settings, metrics: Sequence[str] = DEVICE_METRICS) -> Settings:
-    """Return the settings for timing kernels alone: no peers, no CPU, and these metrics only.
+    """Return the settings for timing only kernels: no peers, no CPU, and only these metrics.
 
     Processes that measure are numbered from 1, so a metric of the first process only is not measured at all.
     """
@@ -89,7 +89,7 @@ class _PairSide:
             self.run.go_through(self.run.right_tasks(self.verified, 0), 0, timed=False)
 
     def verify_lacking(self) -> None:
-        """Verify those again alone for which there was too little memory next to the other side."""
+        """Verify the cases again that lacked memory next to the other side, now without it."""
         self.verified = [case for case in self.verified if self._lacked_memory(case.name)]
         for case in self.verified:
             self.run.results.pop(case.name)
@@ -101,7 +101,7 @@ class _PairSide:
         return any(case.status == "skipped" and lacks_memory(case.reason or "") for case in results)
 
     def standby(self, processes: int) -> Standby:
-        """Return that many workers, which import and read the catalogue; none for a checkout that has none."""
+        """Return that many workers, which import and read the catalogue; no worker for a checkout without standby."""
         place = self.build.place
         known = place.root is None or (place.root / _STANDBY).is_file()
         libraries = ["cupy"] if self._backend == "cuda" else []
@@ -229,7 +229,7 @@ def _goes_on(
     *,
     count: "_PairCount",
 ) -> bool:
-    """Return whether anything is left to measure after that pair; at a look the undecided cases alone are left."""
+    """Return whether anything is left to measure after that pair; at a look only the undecided cases are left."""
     if number not in growth.looks[:-1]:
         return True
     for side, names in zip(sides, growth.undecided(records()), strict=True):
@@ -241,7 +241,7 @@ def _goes_on(
 
 
 class _PairCount:
-    """The progress of both sides together: tasks done of `total`, in so many `pairs` of processes until now."""
+    """The progress of both sides together: tasks done of `total`, in `pairs` of processes so far."""
 
     def __init__(self, report: Callable[[Progress], object], pairs: int) -> None:
         self._report, self._done, self.total, self.pairs = report, 0, 0, pairs
@@ -388,7 +388,7 @@ def checked_out(commit: str, repository: Path) -> Iterator[Path]:
 
 
 def _add_submodules(tree: Path, repository: Path, commit: str) -> None:
-    """Check submodules out: from the clones that the working tree has, from their own addresses where it has none."""
+    """Check submodules out: from the clones that the working tree has, from their own addresses if it lacks them."""
     paths = _submodules(tree)
     if not paths:
         return

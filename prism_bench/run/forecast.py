@@ -10,7 +10,7 @@ from prism_bench.run.measuring import COMPILING, TIMED, UNTIMED
 from prism_bench.run.settings import Settings
 from prism_bench.spec.case import Case
 
-# Costs of cases: how many seconds of a run each of them takes, by an earlier record or by the criteria alone.
+# Costs of cases: how many seconds of a run each of them takes, by an earlier record or only by the criteria.
 
 # Most series are precise before their time is over: a run of 745 cases on an H200 (2026-11-22) took, all in all, this
 # share of the limits of its cold and hot times.
@@ -22,7 +22,7 @@ _PEER = "peer:"
 class CaseCosts:
     """Seconds by case: `untimed` to verify it, `timed` in each process that times it; `edges` to verify a kernel's.
 
-    `labels` are those of the cases. `compiling` is that of the whole run, which had so many `jobs`, `start` that of
+    `labels` are those of the cases. `compiling` is that of the whole run, which had that many `jobs`, `start` that of
     each process of a job. Verification in several processes side by side takes `shared` of the sum of their seconds.
     """
 
@@ -49,7 +49,7 @@ class CaseCosts:
         return sum(self.edges.get(kernel, mean) for kernel in kernels)
 
     def by_case(self, cases: Iterable[Case], processes: int) -> dict[str, float]:
-        """Return by name the seconds of each case in so many processes; the edges of a kernel count to its first."""
+        """Return by name the seconds of each case in all `processes`; the edges of a kernel count to its first case."""
         seconds_by_name: dict[str, float] = {}
         kernels: set[str] = set()
         for case in cases:

@@ -115,7 +115,7 @@ class Run(TaskDriver):
             with self.stage(UNTIMED):
                 self.go_through(self.right_tasks(cases, 0), 0, timed=False)
         if raced:
-            forget_choices()  # they were made next to other work: the first timing process makes them alone
+            forget_choices()  # they were made next to other work, which the first timing process does without
             forget_kept_choices()
 
     def _standing_by(self, raced: list[Case], processes: int) -> Standby:

@@ -1,4 +1,4 @@
-"""Peers of one prepared case: each is set up, checked and timed alone."""
+"""Peers of one prepared case: each is set up, checked and timed by itself."""
 
 import gc
 import time
@@ -99,7 +99,7 @@ def _reason(grown: HeldBytes) -> str:
     return f"it leaks: {bytes_text(sum(grown))} of device memory are still held after its end, more after each use"
 
 
-# Peers of one prepared case: each is set up, checked and timed alone, and costs nothing but its own cell.
+# Peers of one prepared case: each is set up, checked and timed by itself, and its failure costs only its own cell.
 
 PEER_TOLERANCE = normwise(1e-3)
 LONGEST_REASON = 200  # characters
@@ -202,7 +202,7 @@ class PeerTurn:
         return [_without_time(self.name, reason)] if reason else measurements
 
     def _used(self) -> tuple[list[Measurement], str | None]:
-        """Return the measurements of the peer, or why it has none; the error itself where the device is lost."""
+        """Return the measurements of the peer and the reason for a failure; raise an error that lost the device."""
         try:
             with phase(f"{_SUBJECT}{self.name}"), self._prepared() as peer:
                 self.facts = _facts_of(peer)

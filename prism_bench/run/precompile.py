@@ -17,7 +17,7 @@ from prism_bench.spec.peer import AUTOTUNED_LABELS, LIBRARIES, form_name
 
 # Compilation ahead: the code of every case compiled on all cores, so that profiled or timed launches only load it.
 
-_FEW = 4  # so many are compiled sooner than processes start
+_FEW = 4  # this number is compiled sooner than processes start
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
 
@@ -56,14 +56,14 @@ def _compile(job: BuildRequest) -> None:
         build(job)
 
 
-# Code of kernels, compiled on all cores by one process while others verify: whoever needs it later only loads it.
+# Code of kernels, compiled on all cores by one process while others verify; later processes only load it.
 
 
 class KernelCompilation(AbstractContextManager["KernelCompilation"]):
     """The compilation of what an order's `ahead` names, in the background of a `with` block.
 
-    What is left at its end is given up, unless `wait` was called. What fails is compiled again by whoever needs it,
-    which reports why.
+    What is left at its end is given up, unless `wait` was called. What fails is compiled again by the process that
+    needs it, which reports why.
     """
 
     def __init__(self, order: Mapping[str, object], timeout: float, place: WorkerEnvironment = HERE) -> None:
@@ -132,8 +132,8 @@ def compile_peers(order: Mapping[str, object], tasks: Sequence[str]) -> Iterator
 class PeerCompilation:
     """The compilation of these tasks in the background of a `with` block, which ends what is left at its own end.
 
-    `late` has by task of a case the peers whose compilation took too long, each with the reason: nobody waits for them
-    again.
+    `late` has by task of a case the peers whose compilation took too long, each with the reason: no process waits for
+    them again.
     """
 
     def __init__(self, order: Mapping[str, object], tasks: Sequence[str]) -> None:

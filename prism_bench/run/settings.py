@@ -64,7 +64,7 @@ class Settings:
     anything is timed; with one, the first measuring process verifies. Metrics of `smallest_only` are the same at every
     size, so S1 and S2 go without, and so do variants, which share their kernel's source. A peer's time, which is shown
     as a ratio of two digits, needs `peer_precision` only, in the first `peer_processes`: two show whether it is
-    unstable. Peers are compared by their cold times, so the first process alone measures their metrics of
+    unstable. Peers are compared by their cold times, so only the first process measures their metrics of
     `peer_first_process_only`, and all of a peer that took more than `peer_repeated_within` times as long as the kernel:
     another process would not change who is faster (None: it is measured again). `known_code` has by case the machine
     code whose first call an earlier record has: that of other code is measured. `known_seconds` has by task what its
@@ -99,7 +99,7 @@ class Settings:
     known_seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     def seeds_of(self, case: Case) -> tuple[int, ...]:
-        """Return the seeds to verify the case with: one alone at the large sizes, which edges and S0 precede."""
+        """Return the seeds to verify the case with: only one at the large sizes, which edges and S0 precede."""
         return self.seeds[:1] if case.label in ("S1", "S2") else self.seeds
 
     def left_out(self, case: Case, process: int, code: object = None) -> tuple[str, ...]:
@@ -243,7 +243,7 @@ def record_order(case: CaseResult) -> tuple[str, ...]:
 def combined(results: Sequence[CaseResult]) -> CaseResult:
     """Return one result of a case: the first process's facts, the samples of all, the status of the first failure.
 
-    A peer that has no time in one of the processes has none, and a note where its facts differ between them.
+    A peer without a time in one of the processes has no time; a note shows where its facts differ between processes.
     """
     bad = next((result for result in results if result.status != "ok"), None)
     lost = dict(cell for result in reversed(results) for cell in _without_time(result).items())
@@ -393,7 +393,7 @@ def _quickest(record: RunRecord) -> set[str]:
 
 
 def _boards(record: RunRecord, case: CaseResult) -> Sequence[str]:
-    """Return the boards that measured the case, each once; none where they are not known."""
+    """Return the boards that measured the case, each once; empty if they are unknown."""
     several = dict.fromkeys(board for measurement in case.measurements for board in measurement.boards)
     return list(several) or list(filter(None, [record.board_of(case)]))
 

@@ -223,7 +223,7 @@ class WatchedTimer:
     def _in_a_graph(self) -> str | None:
         """Time the same launches in a graph where each finds something changed; return a reason where they take longer.
 
-        A kernel could work in a graph's first launch alone, since the others find everything as it was.
+        A kernel could work only in a graph's first launch, since the others find everything as it was.
         """
         if getattr(self._once, "launches", None) == 1 and not self._launches.in_place:
             return None  # a graph of one launch has no others

@@ -143,7 +143,7 @@ class CudaBackend(Backend):
         return known or runtime.deviceGetAttribute(number, index)
 
 
-# The backend for somebody else's callable: the libraries' current streams are ours meanwhile, then theirs again.
+# The backend for a user's callable: the libraries' current streams are ours within the block.
 
 # CuPy 14 destroys a stream it was only lent when it forgets it; so it must not forget. A process has few streams.
 _ADOPTED: dict = {}

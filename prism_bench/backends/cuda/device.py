@@ -99,7 +99,7 @@ _UUID_BYTES = 16
 
 @cache
 def library() -> Any:
-    """Return the driver's library; None where there is none."""
+    """Return the driver's library; None without a driver."""
     try:
         return ctypes.CDLL("libcuda.so.1")
     except OSError:

@@ -57,11 +57,11 @@ class Harness:
         self._disagreeing = 0
 
     def forget_persisting(self) -> None:
-        """No line stays in L2 because an earlier kernel asked for it."""
+        """Reset lines that an earlier kernel made persist in L2."""
         self._pinned.forget()
 
     def ordinary_cache(self) -> PersistingCache:
-        """No part of L2 is set aside and the stream has no access policy, inside a `with` block."""
+        """Return a context manager that clears persisting L2 and the stream's access policy."""
         return self._pinned
 
     def nothing(self) -> None:
@@ -69,7 +69,7 @@ class Harness:
         self._kernels["nothing"]((1,), (32,), ())
 
     def clear_caches(self) -> None:
-        """Enqueue: nothing the kernel touches is in L2 afterwards, and no line there is dirty."""
+        """Enqueue work after which L2 has no data of the kernel and no dirty line."""
         blocks, count = 4 * self._device.sm_count, np.int64(self._written.size // 4)
         self._kernels["overwrite"]((blocks,), (256,), (self._written, count, np.float32(0)))
         if self.leave_dirty:
@@ -77,7 +77,7 @@ class Harness:
         self.write_back()
 
     def write_back(self) -> None:
-        """Enqueue: what is dirty in L2 is written to memory, because one kernel reads twice L2's size elsewhere."""
+        """Enqueue a kernel that reads twice L2's size elsewhere, so that dirty lines are written to memory."""
         blocks, count = 4 * self._device.sm_count, np.int64(self._swept.size // 4)
         self._kernels["sweep"]((blocks,), (256,), (self._swept, count, self._sink))
 
@@ -144,7 +144,7 @@ class Harness:
     def afterwards(self, call: Callable[[], object], idle: float = 0.0) -> tuple[float, float]:
         """Return the seconds of `call` on this stream, and the seconds that the device worked on afterwards.
 
-        The device works on for another stream, or for a thread that enqueued something while the host waited for `idle`
+        The device works on for another stream, or for a thread that enqueued work while the host waited for `idle`
         seconds, or twice as long as the call took.
         """
         synchronize = self._functions.synchronize
@@ -205,9 +205,9 @@ class Harness:
         self._kernels["stamp"]((self._device.sm_count,), (32,), (self._stamps[which],))
 
     def _stamped(self) -> tuple[float, float] | tuple[None, None]:
-        """Cycles per second between the two stamps and the seconds: the medians of the multiprocessors that made both.
+        """Return cycles per second and seconds between the two stamps, as medians over the multiprocessors.
 
-        None for each where none did.
+        (None, None) if no multiprocessor made both stamps.
         """
         before, after = self._stamps.get().astype(np.int64)
         wall = after[:, 0] - before[:, 0]
@@ -246,7 +246,7 @@ def captured(
 
 
 def nodes_of_calls(stream: int, call: Callable[[], object], times: int) -> list[int | None]:
-    """Call `call` so many times while `stream` is captured; return how many nodes the graph had before and after each.
+    """Call `call` repeatedly while `stream` is captured; return the nodes of the graph before and after each call.
 
     The count is None if the driver does not report it.
     """

@@ -139,12 +139,12 @@ class _Data(ctypes.Structure):
 _CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, ctypes.POINTER(_Data))
 
 
-_CALLBACKS: list[Any] = []  # kept: another thread may still be in one when nobody listens any more
+_CALLBACKS: list[Any] = []  # kept: another thread may still be in one when the callback is off again
 
 
 @contextmanager
 def listening(cupti: Any = None) -> Iterator[list[Operation]]:
-    """Give a list that grows by every operation of this process; BackendUnavailable where nobody can listen."""
+    """Give a list that grows by every operation of this process; BackendUnavailable without such a callback."""
     cupti, operations, handle = cupti or _library(), [], ctypes.c_void_p()
 
     def heard(user: object, domain: int, number: int, data: Any) -> None:

@@ -105,7 +105,7 @@ def _number(text: str, value_of: Callable[[str], Any], facts: Mapping[str, int])
 
 
 def scratch_bytes(card: LaunchCard, grid: Triple) -> int:
-    """Return the global memory that a launch of so many blocks needs for the compiler's own use."""
+    """Return the bytes of global memory that a launch of this grid needs for the compiler's own use."""
     blocks = prod(grid) * prod(card.cluster)
     return blocks * -(-card.scratch_bytes // max(card.scratch_align, 1)) * max(card.scratch_align, 1)
 
@@ -173,7 +173,7 @@ def overlapping_call(
 def clustered_call(
     function: int, extents: LaunchExtents, cluster: _Triple, values: Sequence[Any], stream: Callable[[], int]
 ) -> Callable[[], None]:
-    """Return a function that launches the driver's `function` on `stream()` in clusters of so many blocks.
+    """Return a function that launches the driver's `function` on `stream()` in clusters of `cluster` blocks.
 
     The grid of `extents` counts clusters, as that of a compiler with its own idea of a block does.
     """
@@ -288,7 +288,7 @@ def _numbers(kind: Any, values: Sequence[int]) -> Any:
 
 _END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory
 _STATIC_SHARED = 48 << 10
-# Every step of a plan with its kernel, as it was built and as it is loaded; None with a step that is none.
+# Each step of a launch plan with its built and loaded kernel; None for a zero fill.
 _Built = tuple[BuiltCode, BuildRequest]
 _Loaded = list[tuple[Launch | Zero, tuple[BuiltKernel, Any] | None]]
 

@@ -19,7 +19,7 @@ _LEFTOVER_SHARE = 0.01  # of the call: the longer the host waits, the later it m
 _LESS_WORK = 4  # times quicker in a graph than on its own, caches warm both times
 _FASTEST_SECONDS = 0.1e-6  # no device starts a kernel in less
 _GAP_SECONDS = 20e-6  # what a graph may save of a short call
-_REPEAT_SECONDS = 1e-3  # how often a kernel that is repeated for its energy lets somebody look at the counter
+_REPEAT_SECONDS = 1e-3  # how often a kernel that is repeated for its energy pauses for a look at the counter
 _AHEAD_SECONDS = 60e-3  # of launches on their way: an H200's energy counter answers in 5 ms, after a beat's 14
 
 

@@ -86,7 +86,7 @@ class CallableTimers:
         return self._held
 
     def capture(self, launches: int) -> Callable[[], object]:
-        """Return a replay of so many calls; MeasurementInvalid, later ones at once, where there is none."""
+        """Return a replay of that many calls; MeasurementInvalid, later ones at once, if it cannot be captured."""
         if self._refusal:
             raise MeasurementInvalid(self._refusal)
         try:

@@ -397,7 +397,7 @@ def _sources(folder: Path) -> str:
 def _operators(case: Case, name: str) -> Operators | None:
     """Return the operators of a peer for tensors that are only shapes; None where they depend on values.
 
-    The set-up of a peer that prepares itself is not run with shapes alone: it may time, or capture a graph.
+    The set-up of a peer that prepares itself is not run with only shapes: it may time, or capture a graph.
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -422,7 +422,7 @@ def _forget(function: Callable[..., object]) -> None:
 
 
 def _empty_tensors(torch: ModuleType, case: Case, device: str = "cuda") -> dict[str, Any]:
-    """Return tensors like the case's inputs on the device, with any values; within a fake mode, shapes alone."""
+    """Return tensors like the case's inputs on the device, with any values; within a fake mode, only shapes."""
     return {
         array.name: torch.empty(case.sizes.shape(array.name), dtype=getattr(torch, str(array.dtype)), device=device)
         for array in case.spec.inputs
