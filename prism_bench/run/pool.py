@@ -190,7 +190,7 @@ class TaskDriver:
         """Send the tasks to a worker, and the tasks that are left to another worker each time that it dies.
 
         `order_for` returns the order of a worker for its tasks. A worker that has begun with the same order (see
-        `beginning`) or that stands by is taken before another one is started. BackendUnavailable where a worker does
+        `beginning`) or is on standby is taken before another one is started. BackendUnavailable where a worker does
         not start.
         """
         left = list(tasks)

@@ -1,4 +1,4 @@
-"""Settings of a run, the machine as its record describes it, and the ceiling benchmarks that it includes."""
+"""Settings of a run, facts of the machine in its record, and the ceiling benchmarks that it includes."""
 
 import re
 import time
