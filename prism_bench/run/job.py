@@ -48,6 +48,51 @@ from prism_bench.run.settings import (
 from prism_bench.spec.case import Case, edges_task
 
 
+def run(
+    catalogue: Catalogue,
+    backend: str,
+    cases: list[Case],
+    settings: Settings,
+    report: Callable[[Progress], object] = lambda _: None,
+    *,
+    timed: bool = True,
+    others: Iterable[str] = (),
+    keep: Callable[[RunRecord], object] = lambda _: None,
+) -> RunRecord:
+    """Measure the cases on the backend; of the kernels in `others` only the edges are verified.
+
+    An interrupt, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked
+    incomplete. `keep` gets such a record every PRISM_BENCH_SAVE_SECONDS too, in case the machine itself is lost, and
+    where an unexpected error ends the run.
+    """
+    if backend == "numpy_reference":  # a variant's reference is its kernel's
+        cases, others = [case for case in cases if not case.variant], [name for name in others if ":" not in name]
+    if not cases:
+        catalogue.refuse_nothing("run")
+    clock, due, complete = RunClock(), Due(), True
+
+    def reported(progress: Progress) -> None:
+        report(progress)
+        if driven.has_results and due():
+            keep(driven.record(clock.span(complete=False)))
+
+    driven = Run(catalogue, backend, settings, reported)
+    try:
+        with files.allowed():
+            driven.measure(with_ceilings(catalogue, backend, cases) if timed else cases, timed, others)
+    except KeyboardInterrupt:
+        complete = False
+    except BackendUnavailable:
+        if not driven.has_results:
+            raise
+        complete = False
+    except Exception:
+        if driven.has_results:
+            keep(driven.record(clock.span(complete=False)))
+        raise
+    return driven.record(clock.span(complete))
+
+
 class Run(TaskDriver):
     """The run of a catalogue's cases: results arrive case by case, so that an interrupted run keeps what it has."""
 
@@ -273,51 +318,6 @@ class Run(TaskDriver):
         judged_cases = judged(cases, limits, self.builder.written_bytes(cases))
         protocol = {**self._settings.protocol(self._backend), **self.protocol}
         return self.builder.build(span, judged_cases, protocol=protocol, monitor=self.monitor, spent=self._spent)
-
-
-def run(
-    catalogue: Catalogue,
-    backend: str,
-    cases: list[Case],
-    settings: Settings,
-    report: Callable[[Progress], object] = lambda _: None,
-    *,
-    timed: bool = True,
-    others: Iterable[str] = (),
-    keep: Callable[[RunRecord], object] = lambda _: None,
-) -> RunRecord:
-    """Measure the cases on the backend; of the kernels in `others` only the edges are verified.
-
-    An interrupt, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked
-    incomplete. `keep` gets such a record every PRISM_BENCH_SAVE_SECONDS too, in case the machine itself is lost, and
-    where an unexpected error ends the run.
-    """
-    if backend == "numpy_reference":  # a variant's reference is its kernel's
-        cases, others = [case for case in cases if not case.variant], [name for name in others if ":" not in name]
-    if not cases:
-        catalogue.refuse_nothing("run")
-    clock, due, complete = RunClock(), Due(), True
-
-    def reported(progress: Progress) -> None:
-        report(progress)
-        if driven.has_results and due():
-            keep(driven.record(clock.span(complete=False)))
-
-    driven = Run(catalogue, backend, settings, reported)
-    try:
-        with files.allowed():
-            driven.measure(with_ceilings(catalogue, backend, cases) if timed else cases, timed, others)
-    except KeyboardInterrupt:
-        complete = False
-    except BackendUnavailable:
-        if not driven.has_results:
-            raise
-        complete = False
-    except Exception:
-        if driven.has_results:
-            keep(driven.record(clock.span(complete=False)))
-        raise
-    return driven.record(clock.span(complete))
 
 
 # Merge of run records: the parts that equal GPUs measured side by side, each with some of the kernels.
