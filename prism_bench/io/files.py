@@ -1,4 +1,4 @@
-"""Files written whole or not at all, locks, temporary folders, saves of long jobs, and interrupts."""
+"""Files written whole or not at all, locks, paths, folders, interrupts, and saves of long jobs."""
 
 import errno
 import hashlib
@@ -22,6 +22,427 @@ from typing import Any, BinaryIO, Generic, Literal, ParamSpec, TypeVar, cast, ge
 from prism_bench.errors import CacheUnavailable, PrismBenchError, ResultsError, UsageError
 from prism_bench.io.documents import as_kind, json_of
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+_Kind = TypeVar("_Kind")
+_Value = TypeVar("_Value")
+_Kept = TypeVar("_Kept")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+# Files: written whole or not at all.
+#
+# A complete file is made from a temporary one. A writer holds a lock on its temporary file, which the system takes back
+# when the writer ends, however it ends. So a temporary file without a lock has no writer any more, and a later writer
+# removes it. Windows neither moves nor removes an open file: there the writer closes it, and has ended where the file
+# is a day old.
+
+ENDING = ".prism-tmp"  # of a temporary file
+_LONGEST_PREFIX = 60
+_CLOSED = os.name == "nt"  # whether a file is closed before it is moved or removed
+_DAY = 86400.0
+# What os.link fails with where the file system, or the sandbox, has no hard links.
+_NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL)
+_cleaned: set[Path] = set()  # folders, by this process
+
+
+def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
+    """Put `data`, or its pieces, at `path` so that a reader sees the old file or the new one, never half of it.
+
+    Use `create_file` for what must not replace a file that somebody else wrote.
+    """
+    with written_beside(path, data) as temporary:
+        os.replace(temporary, path)
+
+
+def create_file(path: Path, data: bytes) -> None:
+    """Create the file `path` with `data`, whole or not at all; raise FileExistsError where there is one already."""
+    with written_beside(path, data) as temporary:
+        if not _moved_to_free(temporary, path):
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+
+
+def create_first(paths: Iterable[Path], data: bytes) -> Path:
+    """Create the first of `paths` that is free, whole or not at all, and return it.
+
+    However many processes do so at once, each gets another path and no file is replaced.
+    """
+    temporaries: dict[Path, Path] = {}
+    with ExitStack() as stack:
+        for path in paths:
+            if path.parent not in temporaries:
+                temporaries[path.parent] = stack.enter_context(written_beside(path, data))
+            if _moved_to_free(temporaries[path.parent], path):
+                return path
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), "every path that was offered")
+
+
+class OwnFile:
+    """File that one program writes again and again: it is created under a free name, then replaced.
+
+    `paths` returns the names to try, in order. Where another program replaced or removed the file since, the next
+    version gets the first free name again, and the other program's file stays.
+    """
+
+    def __init__(self, paths: Callable[[], Iterable[Path]]) -> None:
+        self._paths = paths
+        self._path: Path | None = None
+        self._identity: tuple[int, ...] | None = None
+
+    def write(self, data: bytes) -> Path:
+        """Write this version over the previous version and return the path."""
+        if self._path and _identity_of(self._path) == self._identity:
+            write_atomically(self._path, data)
+        else:
+            self._path = create_first(self._paths(), data)
+        self._identity = _identity_of(self._path)
+        return self._path
+
+
+def _identity_of(path: Path) -> tuple[int, ...] | None:
+    """Return what differs between two files of one name; None for a missing file."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _moved_to_free(temporary: Path, path: Path) -> bool:
+    """Give the complete file the name `path`; return False, and do nothing, where there is a file of that name.
+
+    Where the file system has no hard links the name is claimed with an empty file, which is then replaced.
+    """
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+    else:
+        return True
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    except FileExistsError:
+        return False
+    try:
+        os.replace(temporary, path)
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return True
+
+
+@contextmanager
+def written_beside(path: Path, data: bytes | Iterable[bytes]) -> Generator[Path]:
+    """Yield a complete temporary file in the folder of `path`; remove it unless it was moved.
+
+    Of `data` in pieces each is written as soon as it is made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.parent not in _cleaned:
+        _cleaned.add(path.parent)
+        remove_stale(path.parent)
+    temporary, file = _locked(path)
+    with file:
+        try:
+            for piece in (data,) if isinstance(data, bytes) else data:
+                file.write(piece)
+            file.flush()
+            os.chmod(temporary, 0o644)
+            if _CLOSED:
+                file.close()
+            yield temporary
+        finally:
+            if _CLOSED:
+                file.close()
+            temporary.unlink(missing_ok=True)
+
+
+def _locked(path: Path) -> tuple[Path, BinaryIO]:
+    """Create a file next to `path` and lock it; create another one if a cleaner took it for stale before that."""
+    while True:
+        prefix = f".{path.name[:_LONGEST_PREFIX]}."
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=ENDING)
+        file = os.fdopen(handle, "wb")
+        if _CLOSED:
+            return Path(name), file
+        with suppress(OSError):  # where the file system has no locks nothing is taken for stale either
+            lock_now(handle)
+        if os.fstat(handle).st_nlink:
+            return Path(name), file
+        file.close()
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove the temporary files in `folder` whose writers have ended; what cannot be removed stays."""
+    for stale in folder.glob(f".*{ENDING}"):
+        with suppress(OSError):
+            if not _CLOSED:
+                with stale.open("rb") as file:
+                    lock_now(file.fileno())
+                    stale.unlink()
+            elif time.time() - stale.stat().st_mtime > _DAY:
+                stale.unlink()
+
+
+@contextmanager
+def temporary_folder(prefix: str, inside: Path | str | None = None) -> Generator[Path]:
+    """Yield a new folder `inside` another, by default that of the system; remove it at the end with all that it has.
+
+    A signal waits while the folder is made: only afterwards is it known what to remove.
+    """
+    made = None
+    try:
+        with held():
+            made = tempfile.TemporaryDirectory(prefix=prefix, dir=inside)
+        yield Path(made.name)
+    finally:
+        if made:
+            made.cleanup()
+
+
+# Locks: `fcntl` has them on POSIX, `msvcrt` on Windows. Nothing else of the package imports one of the two when it is
+# loaded, so that it can be imported on any system.
+
+_LOCK_FILE = ".lock"  # in a folder, where folders cannot be opened
+_PAUSE = 0.05  # seconds between two attempts to lock
+
+
+def lock_now(descriptor: int) -> None:
+    """Lock the open file; raise a BlockingIOError if its lock is taken, an OSError if the system has no locks."""
+    if fcntl:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        _lock_first_byte(descriptor)
+
+
+def lock(descriptor: int) -> None:
+    """Lock the open file; wait while its lock is taken."""
+    is_locked = False
+    while not is_locked:
+        try:
+            if fcntl:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            else:
+                _lock_first_byte(descriptor)
+            is_locked = True
+        except BlockingIOError:
+            time.sleep(_PAUSE)
+
+
+def opened_folder(folder: Path) -> int:
+    """Return a descriptor whose lock is the folder's: of the folder itself, or of a file in it on Windows."""
+    if fcntl:
+        return os.open(folder, os.O_RDONLY)
+    return os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT)
+
+
+def _lock_first_byte(descriptor: int) -> None:
+    """Lock the first byte of a file in place of the whole: Windows locks ranges, even beyond the end."""
+    windows: Any = import_module("msvcrt")
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    try:
+        windows.locking(descriptor, windows.LK_NBLCK, 1)
+    except PermissionError as error:  # how Windows reports a taken lock
+        raise BlockingIOError(*error.args) from error
+
+
+# Paths from names that may come out of any file.
+
+_PLAIN_NAME = re.compile(r"(?=.{1,100}\Z)[A-Za-z0-9_][A-Za-z0-9_.+=,@-]*")
+_LONGEST_PATH = 1000
+
+
+def path_part(name: object) -> str:
+    """Return `name`, which may come out of any file, as one harmless part of a path.
+
+    A plain name stays as it is. In any other each run of odd characters becomes a dash, and a digest of the name is
+    added, so that two names never share a path.
+    """
+    text = str(name)
+    if _PLAIN_NAME.fullmatch(text):
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    readable = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:_LONGEST_PREFIX]
+    return f"{readable}-{digest}" if readable else digest
+
+
+def confined(root: Path, name: str) -> Path:
+    """Return the path that `name`, relative to `root`, leads to; raise a ResultsError where that is outside of it."""
+    try:
+        path = (root / name).resolve()
+        inside = path.is_relative_to(root.resolve())
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ResultsError(f"{root}: {name!r:.80} is no path ({error})") from error
+    if not inside or path == root.resolve() or len(name) > _LONGEST_PATH:
+        raise ResultsError(f"{root}: {name!r:.80} is no path below this folder")
+    return path
+
+
+def first_in(folders: Iterable[Path], name: str) -> Path | None:
+    """Return the file of that name in the first of the folders that has one."""
+    return next((folder / name for folder in folders if (folder / name).is_file()), None)
+
+
+# JSON files with a schema.
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Kind of JSON file.
+
+    `what` describes it (`a store of choices`), `number` is that of its schema, and `command` makes such a file.
+    """
+
+    what: str
+    number: int
+    command: str
+
+    def read(self, path: Path) -> dict[str, Any] | None:
+        """Return the object at `path`, None where there is no such file.
+
+        Raise a ResultsError for a file that is no such object, or has another schema.
+        """
+        try:
+            data = json_of(path, f"readable as {self.what}")
+        except FileNotFoundError:
+            return None
+        except ResultsError as error:
+            raise ResultsError(f"{error}; '{self.command}' makes one") from error
+        values = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
+        schema = values.get("schema")
+        if schema != self.number:
+            raise ResultsError(f"{path}: schema is {schema!r}, not {self.number}; '{self.command}' makes it anew")
+        return values
+
+    def kind_of(self, value: object, kind: type[_Kind], path: Path) -> _Kind:
+        """Return a part of the object at `path` as a dataclass; a ResultsError for a field of another type."""
+        try:
+            return as_kind(value, kind)
+        except ValueError as error:
+            raise self.damaged(path, error) from error
+
+    def damaged(self, path: Path, error: Exception) -> ResultsError:
+        """Return the error for an object at `path` that lacks a value, or has it in another form."""
+        return ResultsError(f"{path}: damaged as {self.what} ({type(error).__name__}: {error})")
+
+    def write(self, path: Path, plain: Mapping[str, Any]) -> Path:
+        """Write plain values to `path`, whole or not at all, and return it; a ResultsError where that fails."""
+        try:
+            text = json.dumps({"schema": self.number, **plain}, indent=1, allow_nan=False)
+            write_atomically(path, f"{text}\n".encode())
+        except OSError as error:
+            raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+        except ValueError as error:  # a number that JSON has not
+            raise ResultsError(f"cannot write {path} as {self.what}: {error}") from error
+        return path
+
+
+def four_digits(value: object) -> Any:
+    """Return the value with four digits of every float in it: more digits of a measured time would be noise."""
+    if isinstance(value, Mapping):
+        return {key: four_digits(entry) for key, entry in cast("Mapping[Any, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [four_digits(entry) for entry in cast("Iterable[object]", value)]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+# Folders: caches and catalogues.
+
+CACHE_REFUSED = "cannot write the cache"  # how the reason begins of a case that was skipped for that
+GENERATED = "generated"  # kernels/<family>/generated: sources that a program wrote, whose specs are in the family
+SharedFolder = Literal["include", "peers"]
+SHARED: tuple[SharedFolder, ...] = get_args(SharedFolder)  # folders of a catalogue that are no families
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def cache_folder(name: str) -> Path:
+    """Return the folder of one cache: below PRISM_BENCH_CACHE, else below the user's cache."""
+    return Path(os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench") / name
+
+
+def writable_cache(name: str) -> Path:
+    """Return the folder of one cache, created if missing; raise CacheUnavailable where it takes no file."""
+    folder = cache_folder(name)
+    with cache_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=folder) as file:
+            file.write(bytes(1 << 12))  # a full disk still takes an empty file
+    return folder
+
+
+@contextmanager
+def cache_errors(folder: Path) -> Generator[None]:
+    """Raise CacheUnavailable, which is no fault of a kernel, for any OSError in the block."""
+    try:
+        yield
+    except OSError as error:
+        raise CacheUnavailable(
+            f"{CACHE_REFUSED} {folder}: {error.strerror or error}; set PRISM_BENCH_CACHE to a folder that can "
+            "be written and has free space"
+        ) from error
+
+
+def default_folder() -> Path:
+    """Return the catalogue that came with the package: inside it when installed, next to it in a checkout."""
+    inside = _PACKAGE / "kernels"
+    return inside if inside.is_dir() else _PACKAGE.parent / "kernels"
+
+
+def is_bundled(catalogue: Path) -> bool:
+    """Return whether the folder is the catalogue inside an installed package, which no repository has."""
+    return catalogue.resolve() == _PACKAGE / "kernels"
+
+
+def family_folder(source: Path) -> Path:
+    """Return the folder of the family that a kernel's file belongs to."""
+    return source.parents[1] if source.parent.name == GENERATED else source.parent
+
+
+def family_of(source: Path) -> str:
+    """Return the name of the family that a kernel's file belongs to."""
+    return family_folder(source).name
+
+
+def spec_file(source: Path) -> Path:
+    """Return the spec file of a kernel's source: the Python file of that name in the folder of its family."""
+    return family_folder(source) / f"{source.stem}.py"
+
+
+def shared_folders(catalogue: Path, kind: SharedFolder = "include") -> tuple[Path, ...]:
+    """Return the shared folders of a catalogue: its own folder of this kind, then the built-in catalogue's.
+
+    `include` has headers and Python, sorted by subject; `peers` has Python that library peers share.
+    """
+    folders = (catalogue / kind, default_folder() / kind)
+    return tuple(dict.fromkeys(folder.resolve() for folder in folders if folder.is_dir()))
+
+
+def shared_with(source: Path) -> tuple[Path, ...]:
+    """Return the folders of headers that the catalogue of a kernel's file shares."""
+    return shared_folders(family_folder(source).parent)
+
+
+def python_shared_with(source: Path) -> tuple[Path, ...]:
+    """Return the folders of Python that the catalogue of a kernel's file shares."""
+    return tuple(folder for kind in SHARED for folder in shared_folders(family_folder(source).parent, kind))
+
+
+def hash_of_files(folder: Path, files: Iterable[Path]) -> str:
+    """Return a SHA-256 of the paths and contents of the existing files, relative to `folder`."""
+    digest = hashlib.sha256()
+    for path in sorted(files):
+        if path.is_file() and "__pycache__" not in path.parts:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(folder).as_posix()} {len(content)} ".encode() + content)
+    return digest.hexdigest()
+
+
 # Interrupts: the first SIGINT, SIGTERM or SIGHUP ends a job in order, and no further one cuts short what is kept.
 #
 # A command runs in `guarded`. The first signal raises Interrupted in it, once; later ones are noted and do nothing
@@ -35,16 +456,14 @@ from prism_bench.io.documents import as_kind, json_of
 _EXIT_CODE = 2  # of every command that a signal ended
 AGAIN_SECONDS = 0.05  # after which a signal is sent again that was lost
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal asked for an end; the message is the signal's name."""
+    """A signal that ends the job; the message is the name of the signal."""
 
 
 class _Guard:
-    """The signals of one process: which came first, whether it was raised, and how deep they are held."""
+    """Signals of this process: which came first, whether it was raised, and how deep signals are held."""
 
     def __init__(self) -> None:
         self.first: str | None = None
@@ -87,13 +506,13 @@ _guard: _Guard | None = None
 
 
 def guarded(command: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Run the command under a guard; one that a signal ended exits with EXIT_CODE, unless it exits with 0 by itself."""
+    """Run the command under a guard; after a signal it exits with _EXIT_CODE, unless it exits with 0 itself."""
 
     @wraps(command)
-    def run(*words: _P.args, **named: _P.kwargs) -> _R:
+    def run(*arguments: _P.args, **options: _P.kwargs) -> _R:
         with _installed() as guard:
             try:
-                return command(*words, **named)
+                return command(*arguments, **options)
             except KeyboardInterrupt:
                 _say(f"interrupted by {guard.first or 'SIGINT'}")
                 raise SystemExit(_EXIT_CODE) from None
@@ -115,9 +534,9 @@ def starting() -> None:
 
 
 def closed() -> None:
-    """Do nothing about signals from here on: the process ends by itself, and its output must still be written.
+    """Ignore signals from here on: the process ends by itself, and its output must still be written.
 
-    Ignored by the system too, since Python gives up its handlers before it has ended.
+    The system ignores them, too, since Python gives up its handlers before it has ended.
     """
     if _guard is not None:
         _guard.closed = True
@@ -127,35 +546,36 @@ def closed() -> None:
 
 @contextmanager
 def held() -> Generator[None]:
-    """Let a signal wait until the block has ended; where the block ends with an error, that one is raised instead."""
-    with _holds(lambda holds: holds + 1):
+    """Let a signal wait until the block has ended; an error that ends the block is raised in place of the signal."""
+    with _holds(_guard.holds + 1 if _guard else 0):
         yield
     check()
 
 
 @contextmanager
 def allowed() -> Generator[None]:
-    """Let signals interrupt the block, whoever holds them outside of it; one that waits interrupts at once."""
-    with _holds(lambda _: 0):
+    """Let signals interrupt the block, even inside a `held` block; a waiting signal interrupts at once."""
+    with _holds(0):
         check()
         yield
 
 
 def check() -> None:
-    """Raise the signal that waits, unless signals are held here."""
+    """Raise the waiting signal, unless signals are held here."""
     if _guard is not None:
         _guard.raise_pending()
 
 
 @contextmanager
-def _holds(changed: Callable[[int], int]) -> Generator[None]:
+def _holds(holds: int) -> Generator[None]:
+    """Set how deep signals are held in the block."""
     guard = _guard
     if guard is None:
         yield
         return
     before = guard.holds
     try:
-        guard.holds = changed(before)
+        guard.holds = holds
         yield
     finally:
         guard.holds = before
@@ -181,442 +601,33 @@ def _installed() -> Generator[_Guard]:
 
 
 def _install(guard: _Guard) -> dict[int, Any]:
-    """Handle every signal that is not ignored, as `nohup` has it; returns the handlers before."""
-    sys.unraisablehook = _hook(guard, sys.unraisablehook)
-    return {number: signal.signal(number, guard.take) for number in _handled()}
-
-
-def _hook(guard: _Guard, usual: Callable[["sys.UnraisableHookArgs"], Any]) -> Callable[["sys.UnraisableHookArgs"], Any]:
-    """Return what Python calls with an exception that it drops."""
+    """Handle every signal that is not ignored, as `nohup` has it; return the handlers before."""
+    report_dropped = sys.unraisablehook
 
     def hook(dropped: "sys.UnraisableHookArgs") -> None:
         if isinstance(dropped.exc_value, Interrupted):
             guard.lost()
         else:
-            usual(dropped)
+            report_dropped(dropped)
 
-    return hook
+    sys.unraisablehook = hook
+    return {number: signal.signal(number, guard.take) for number in _handled()}
 
 
 def _handled() -> list[int]:
-    """Return the signals that this thread may handle, and that nobody ignores."""
+    """Return the signals that this thread may handle and the process does not ignore."""
     if threading.current_thread() is not threading.main_thread():
         return []
     numbers = [getattr(signal, name) for name in _SIGNALS if hasattr(signal, name)]
     return [number for number in numbers if signal.getsignal(number) not in (signal.SIG_IGN, None)]
 
 
-def _say(words: str) -> None:
-    """Write a line on standard error, from a signal handler too; a closed one is no reason to fail."""
+def _say(text: str) -> None:
+    """Write a line on standard error, even in a signal handler; ignore a closed standard error."""
     try:
-        os.write(2, f"prism-bench: {words}\n".encode())
+        os.write(2, f"prism-bench: {text}\n".encode())
     except OSError:
         return
-
-
-# Files: written whole or not at all, JSON files with a schema, folders of a catalogue, temporary files and locks.
-#
-# A complete file is made from a temporary one. A writer holds a lock on its temporary file, which the system takes back
-# when the writer ends, however it ends. So a temporary file without a lock has no writer any more, and a later writer
-# removes it. Windows neither moves nor removes an open file: there the writer closes it, and has ended where the file
-# is a day old.
-#
-# `fcntl` has locks on POSIX, `msvcrt` on Windows. Nothing else of the package imports one of the two when it is loaded,
-# so that it can be imported on any system.
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None
-
-_Kind = TypeVar("_Kind")
-_PACKAGE = Path(__file__).resolve().parents[1]
-ENDING = ".prism-tmp"  # of a temporary file
-CACHE_REFUSED = "cannot write the cache"  # how the reason begins of a case that was skipped for that
-GENERATED = "generated"  # kernels/<family>/generated: sources that a program wrote, whose specs are in the family
-SharedFolder = Literal["include", "peers"]
-SHARED: tuple[SharedFolder, ...] = get_args(SharedFolder)  # folders of a catalogue that are no families
-
-# What os.link fails with where the file system, or the sandbox, has no hard links.
-_NO_LINKS = (errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL)
-_PLAIN_NAME = re.compile(r"(?=.{1,100}\Z)[A-Za-z0-9_][A-Za-z0-9_.+=,@-]*")
-_LONGEST_PREFIX, _LONGEST_PATH = 60, 1000
-
-_CLOSED = os.name == "nt"  # whether a file is closed before it is moved or removed
-_DAY = 86400.0
-_LOCK_FILE = ".lock"  # in a folder, where folders cannot be opened
-_PAUSE = 0.05  # seconds between two attempts to lock
-_cleaned: set[Path] = set()  # folders, by this process
-
-
-def family_folder(source: Path) -> Path:
-    """Return the folder of the family that a kernel's file belongs to."""
-    return source.parents[1] if source.parent.name == GENERATED else source.parent
-
-
-def family_of(source: Path) -> str:
-    """Return the name of the family that a kernel's file belongs to."""
-    return family_folder(source).name
-
-
-def spec_file(source: Path) -> Path:
-    """Return the spec file of a kernel's source: the Python file of that name in the folder of its family."""
-    return family_folder(source) / f"{source.stem}.py"
-
-
-def default_folder() -> Path:
-    """Return the catalogue that came with the package: inside it when installed, next to it in a checkout."""
-    inside = _PACKAGE / "kernels"
-    return inside if inside.is_dir() else _PACKAGE.parent / "kernels"
-
-
-def is_bundled(catalogue: Path) -> bool:
-    """Return whether the folder is the catalogue inside an installed package, which no repository has."""
-    return catalogue.resolve() == _PACKAGE / "kernels"
-
-
-def shared_folders(catalogue: Path, kind: SharedFolder = "include") -> tuple[Path, ...]:
-    """Return where kernels and specs find what a catalogue shares: its own folder of this kind, then the built-in one.
-
-    `include` has headers and Python, sorted by subject; `peers` has Python that library peers share.
-    """
-    folders = (catalogue / kind, default_folder() / kind)
-    return tuple(dict.fromkeys(folder.resolve() for folder in folders if folder.is_dir()))
-
-
-def shared_with(source: Path) -> tuple[Path, ...]:
-    """Return the folders of headers that the catalogue of a kernel's file shares."""
-    return shared_folders(family_folder(source).parent)
-
-
-def python_shared_with(source: Path) -> tuple[Path, ...]:
-    """Return the folders of Python that the catalogue of a kernel's file shares."""
-    return tuple(folder for kind in SHARED for folder in shared_folders(family_folder(source).parent, kind))
-
-
-def hash_of_files(folder: Path, files: Iterable[Path]) -> str:
-    """Return a SHA-256 of those of the files below `folder` that are there, by path and content."""
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        if path.is_file() and "__pycache__" not in path.parts:
-            content = path.read_bytes()
-            digest.update(f"{path.relative_to(folder).as_posix()} {len(content)} ".encode() + content)
-    return digest.hexdigest()
-
-
-def cache_folder(name: str) -> Path:
-    """Return the folder of one cache: below PRISM_BENCH_CACHE, else below the user's cache."""
-    return Path(os.environ.get("PRISM_BENCH_CACHE") or Path.home() / ".cache" / "prism_bench") / name
-
-
-def writable_cache(name: str) -> Path:
-    """Return the folder of one cache, created if missing; raise CacheUnavailable where it takes no file."""
-    folder = cache_folder(name)
-    with cache_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder) as file:
-            file.write(bytes(1 << 12))  # a full disk still takes an empty file
-    return folder
-
-
-@contextmanager
-def cache_errors(folder: Path) -> Generator[None]:
-    """Raise CacheUnavailable, which is no fault of a kernel, for any OSError in the block."""
-    try:
-        yield
-    except OSError as error:
-        raise CacheUnavailable(
-            f"{CACHE_REFUSED} {folder}: {error.strerror or error}; set PRISM_BENCH_CACHE to a folder that can "
-            "be written and has free space"
-        ) from error
-
-
-def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Put `data`, or its pieces, at `path` so that a reader sees the old file or the new one, never half of it.
-
-    Use `create_file` for what must not replace a file that somebody else wrote.
-    """
-    with written_beside(path, data) as temporary:
-        os.replace(temporary, path)
-
-
-def create_file(path: Path, data: bytes) -> None:
-    """Create the file `path` with `data`, whole or not at all; raise FileExistsError where there is one already."""
-    with written_beside(path, data) as temporary:
-        if not _moved_to_free(temporary, path):
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
-
-
-def create_first(paths: Iterable[Path], data: bytes) -> Path:
-    """Create the first of `paths` that is free, whole or not at all; returns it.
-
-    However many processes do so at once, each gets another path and no file is replaced.
-    """
-    temporaries: dict[Path, Path] = {}
-    with ExitStack() as stack:
-        for path in paths:
-            if path.parent not in temporaries:
-                temporaries[path.parent] = stack.enter_context(written_beside(path, data))
-            if _moved_to_free(temporaries[path.parent], path):
-                return path
-    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), "every path that was offered")
-
-
-class OwnFile:
-    """A file that its maker writes again and again: it is created where nobody else has one, then replaced.
-
-    `paths` returns the names to try, in order. Where another program replaced or removed the file since, the next
-    version gets the first free name again, and the other program's file stays.
-    """
-
-    def __init__(self, paths: Callable[[], Iterable[Path]]) -> None:
-        self._paths = paths
-        self._path: Path | None = None
-        self._identity: tuple[int, ...] | None = None
-
-    def write(self, data: bytes) -> Path:
-        """Write this version over the one before; returns the path."""
-        if self._path and _identity_of(self._path) == self._identity:
-            write_atomically(self._path, data)
-        else:
-            self._path = create_first(self._paths(), data)
-        self._identity = _identity_of(self._path)
-        return self._path
-
-
-def _identity_of(path: Path) -> tuple[int, ...] | None:
-    """Return what differs between two files of one name; None where there is no file."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def _moved_to_free(temporary: Path, path: Path) -> bool:
-    """Give the complete file the name `path`; False, and nothing done, where there is a file of that name."""
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in _NO_LINKS:
-            raise
-        return _claimed(temporary, path)
-    return True
-
-
-def _claimed(temporary: Path, path: Path) -> bool:
-    """Do the same where the file system has no hard links: claim the name with an empty file, then replace it."""
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
-    except FileExistsError:
-        return False
-    try:
-        os.replace(temporary, path)
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
-    return True
-
-
-def path_part(name: object) -> str:
-    """Return `name`, which may come out of any file, as one harmless part of a path.
-
-    A plain name stays as it is. In any other each run of odd characters becomes a dash, and a digest of the name is
-    added, so that two names never share a path.
-    """
-    text = str(name)
-    if _PLAIN_NAME.fullmatch(text):
-        return text
-    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-    words = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[:_LONGEST_PREFIX]
-    return f"{words}-{digest}" if words else digest
-
-
-def confined(root: Path, name: str) -> Path:
-    """Return the path that `name`, relative to `root`, leads to; raise a ResultsError where that is outside of it."""
-    try:
-        path = (root / name).resolve()
-        inside = path.is_relative_to(root.resolve())
-    except (OSError, ValueError, RuntimeError) as error:
-        raise ResultsError(f"{root}: {name!r:.80} is no path ({error})") from error
-    if not inside or path == root.resolve() or len(name) > _LONGEST_PATH:
-        raise ResultsError(f"{root}: {name!r:.80} is no path below this folder")
-    return path
-
-
-def first_in(folders: Iterable[Path], name: str) -> Path | None:
-    """Return the file of that name in the first of the folders that has one."""
-    return next((folder / name for folder in folders if (folder / name).is_file()), None)
-
-
-@dataclass(frozen=True)
-class Schema:
-    """A kind of JSON file.
-
-    `what` describes it (`a store of choices`), `number` is that of its schema, and `command` makes such a file.
-    """
-
-    what: str
-    number: int
-    command: str
-
-    def read(self, path: Path) -> dict[str, Any] | None:
-        """Return the object at `path`, None where there is no such file.
-
-        Raise a ResultsError for a file that is no such object, or has another schema.
-        """
-        try:
-            data = json_of(path, f"readable as {self.what}")
-        except FileNotFoundError:
-            return None
-        except ResultsError as error:
-            raise ResultsError(f"{error}; '{self.command}' makes one") from error
-        values = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-        found = values.get("schema")
-        if found != self.number:
-            raise ResultsError(f"{path}: schema is {found!r}, not {self.number}; '{self.command}' makes it anew")
-        return values
-
-    def kind_of(self, value: object, kind: type[_Kind], path: Path) -> _Kind:
-        """Return a part of the object at `path` as a dataclass; a ResultsError where a field is not of its type."""
-        try:
-            return as_kind(value, kind)
-        except ValueError as error:
-            raise self.damaged(path, error) from error
-
-    def damaged(self, path: Path, error: Exception) -> ResultsError:
-        """Return the error for an object at `path` that lacks something, or has it in another form."""
-        return ResultsError(f"{path}: damaged as {self.what} ({type(error).__name__}: {error})")
-
-    def write(self, path: Path, plain: Mapping[str, Any]) -> Path:
-        """Keep plain values at `path`, whole or not at all; returns the path. A ResultsError where it cannot be."""
-        try:
-            text = json.dumps({"schema": self.number, **plain}, indent=1, allow_nan=False)
-            write_atomically(path, f"{text}\n".encode())
-        except OSError as error:
-            raise ResultsError(f"cannot write {path}: {error.strerror}") from error
-        except ValueError as error:  # a number that JSON has not
-            raise ResultsError(f"cannot write {path} as {self.what}: {error}") from error
-        return path
-
-
-def four_digits(value: object) -> Any:
-    """Return the value with four digits of every float in it: of a measured time, more would be noise."""
-    if isinstance(value, Mapping):
-        return {key: four_digits(one) for key, one in cast("Mapping[Any, object]", value).items()}
-    if isinstance(value, list | tuple):
-        return [four_digits(one) for one in cast("Iterable[object]", value)]
-    return float(f"{value:.4g}") if isinstance(value, float) else value
-
-
-@contextmanager
-def written_beside(path: Path, data: bytes | Iterable[bytes]) -> Generator[Path]:
-    """Yield a complete temporary file in the folder of `path`; remove it unless it was moved.
-
-    Of `data` in pieces each is written as soon as it is made.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.parent not in _cleaned:
-        _cleaned.add(path.parent)
-        remove_stale(path.parent)
-    temporary, file = _locked(path)
-    with file:
-        try:
-            for piece in (data,) if isinstance(data, bytes) else data:
-                file.write(piece)
-            file.flush()
-            os.chmod(temporary, 0o644)
-            if _CLOSED:
-                file.close()
-            yield temporary
-        finally:
-            if _CLOSED:
-                file.close()
-            temporary.unlink(missing_ok=True)
-
-
-@contextmanager
-def temporary_folder(prefix: str, inside: Path | str | None = None) -> Generator[Path]:
-    """Yield a new folder `inside` another, by default that of the system; remove it at the end with all that it has.
-
-    A signal waits while the folder is made: who would remove it is known only afterwards.
-    """
-    made = None
-    try:
-        with held():
-            made = tempfile.TemporaryDirectory(prefix=prefix, dir=inside)
-        yield Path(made.name)
-    finally:
-        if made:
-            made.cleanup()
-
-
-def remove_stale(folder: Path) -> None:
-    """Remove the temporary files in `folder` whose writers have ended; what cannot be removed stays."""
-    for stale in folder.glob(f".*{ENDING}"):
-        with suppress(OSError):
-            if not _CLOSED:
-                with stale.open("rb") as file:
-                    lock_now(file.fileno())
-                    stale.unlink()
-            elif time.time() - stale.stat().st_mtime > _DAY:
-                stale.unlink()
-
-
-def _locked(path: Path) -> tuple[Path, BinaryIO]:
-    """Create a file next to `path` and lock it; create another one if a cleaner took it for stale before that."""
-    while True:
-        prefix = f".{path.name[:_LONGEST_PREFIX]}."
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=ENDING)
-        file = os.fdopen(handle, "wb")
-        if _CLOSED:
-            return Path(name), file
-        with suppress(OSError):  # where the file system has no locks nothing is taken for stale either
-            lock_now(handle)
-        if os.fstat(handle).st_nlink:
-            return Path(name), file
-        file.close()
-
-
-def lock_now(descriptor: int) -> None:
-    """Lock the open file; raise a BlockingIOError where another one has its lock, an OSError where there are none."""
-    if fcntl:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    else:
-        _lock_first_byte(descriptor)
-
-
-def lock(descriptor: int) -> None:
-    """Lock the open file, and wait for that as long as another one has its lock."""
-    is_locked = False
-    while not is_locked:
-        try:
-            if fcntl:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
-            else:
-                _lock_first_byte(descriptor)
-            is_locked = True
-        except BlockingIOError:
-            time.sleep(_PAUSE)
-
-
-def opened_folder(folder: Path) -> int:
-    """Return a descriptor whose lock is the folder's: of the folder itself, or of a file in it on Windows."""
-    if fcntl:
-        return os.open(folder, os.O_RDONLY)
-    return os.open(folder / _LOCK_FILE, os.O_RDWR | os.O_CREAT)
-
-
-def _lock_first_byte(descriptor: int) -> None:
-    """Lock the first byte of a file in place of the whole: Windows locks ranges, even beyond the end."""
-    windows: Any = import_module("msvcrt")
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    try:
-        windows.locking(descriptor, windows.LK_NBLCK, 1)
-    except PermissionError as error:  # that is how it reports a lock of another one
-        raise BlockingIOError(*error.args) from error
 
 
 # Saves of a long job: one that fails is reported, ends nothing, and is tried again at the next time.
@@ -624,13 +635,11 @@ def _lock_first_byte(descriptor: int) -> None:
 INTERVAL = "PRISM_BENCH_SAVE_SECONDS"
 SECONDS = 60.0
 _NOT_KEPT = 2  # the exit code of a job whose results could not be kept
-_Value = TypeVar("_Value")
-_Kept = TypeVar("_Kept")
 
 
-def warn(words: str) -> None:
+def warn(text: str) -> None:
     """Write a line on standard error."""
-    print(f"prism-bench: {words}", file=sys.stderr, flush=True)
+    print(f"prism-bench: {text}", file=sys.stderr, flush=True)
 
 
 def interval() -> float:
@@ -646,7 +655,7 @@ def interval() -> float:
 
 
 class Due:
-    """Whether it is time for the next save."""
+    """Clock of the saves."""
 
     def __init__(self) -> None:
         self._seconds, self._last = interval(), time.monotonic()
@@ -661,7 +670,7 @@ class Due:
 
 
 class Saver(Generic[_Value, _Kept]):
-    """Keeps what a job has so far by `write`, again and again: call it with every version, `finish` with the last.
+    """Saves of a job's results so far by `write`: call it with every version, and `finish` with the last.
 
     No signal cuts a save short. `kept` is what `write` returned last, `problem` why the latest version is not kept.
     """
@@ -681,13 +690,19 @@ class Saver(Generic[_Value, _Kept]):
             self._report(f"saved again: {self.kept}")
 
     def finish(self, value: _Value) -> _Kept | None:
-        """Keep the last version; returns what `write` does, or None where it failed, which `exit_code` reports."""
+        """Keep the last version; return what `write` does, or None where it failed, which `exit_code` reports."""
         with held():
-            self.problem = self._failure(value)
+            try:
+                self.kept = self._write(value)
+                self.problem = None
+            except Exception as error:  # no way in which a save fails is worth the measurements
+                reason = str(error) or type(error).__name__
+                is_expected = isinstance(error, PrismBenchError | OSError)
+                self.problem = reason if is_expected else f"cannot save: {reason}"
             return None if self.problem else self.kept
 
     def exit_code(self, code: int = 0) -> int:
-        """Return the exit code of the job: `code`, or NOT_KEPT with a warning where the results are not kept.
+        """Return the exit code of the job: `code`, or _NOT_KEPT with a warning where the results are not kept.
 
         Call it when the results have been printed.
         """
@@ -696,11 +711,3 @@ class Saver(Generic[_Value, _Kept]):
         older = f", but {self.kept} has an earlier version" if self.kept else ""
         self._report(f"{self.problem}; the results above are not kept{older}")
         return _NOT_KEPT
-
-    def _failure(self, value: _Value) -> str | None:
-        try:
-            self.kept = self._write(value)
-        except Exception as error:  # no way in which a save fails is worth the measurements
-            words = str(error) or type(error).__name__
-            return words if isinstance(error, PrismBenchError | OSError) else f"cannot save: {words}"
-        return None
