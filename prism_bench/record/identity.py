@@ -35,8 +35,8 @@ _PACKAGES = ("numpy", "scipy", "torch", "triton", "cupy-cuda12x", "cupy-cuda13x"
 def machine(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the machine's facts and its `id`: its name by PRISM_BENCH_MACHINE, the project, its GPU or its host."""
     device, configuration = facts.get("device", ""), project.current()
-    given = os.environ.get(MACHINE) or (configuration.machine if configuration else None)
-    name = given or (device if facts.get("uuid") else platform.node()) or "unknown"
+    stated = os.environ.get(MACHINE) or (configuration.machine if configuration else None)
+    name = stated or (device if facts.get("uuid") else platform.node()) or "unknown"
     host = {"system": platform.system(), "release": platform.release(), "processor": platform.machine()}
     rest = {key: value for key, value in facts.items() if key not in ("software", "board")}
     return {"id": slug(name), "host": {**host, "cores": os.cpu_count()}, **rest}
@@ -58,13 +58,13 @@ def software(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _installed() -> dict[str, str]:
-    found = {"prism-bench": prism_bench.__version__}
+    versions = {"prism-bench": prism_bench.__version__}
     for package in _PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            versions[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 Owner = tuple[str, str, str]  # machine, backend and environment of the records that make series
@@ -97,9 +97,9 @@ def commit_of(folder: Path) -> tuple[str | None, bool]:
     return commit, bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!/reports"))
 
 
-def _git(folder: Path, *words: str) -> str | None:
+def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return done.stdout.strip() if done.returncode == 0 else None
@@ -121,13 +121,13 @@ def boards_in(facts: Mapping[str, Any]) -> tuple[BoardTable, ...]:
 
 def boards_together(tables: Iterable[Iterable[BoardTable]]) -> tuple[BoardTable, ...]:
     """Return every board of several records once, in the order of their UUIDs; the first word on each counts."""
-    found: dict[str, BoardTable] = {}
+    known: dict[str, BoardTable] = {}
     for one in (board for boards in tables for board in boards):
-        found[str(one.get("uuid"))] = {**one, **found.get(str(one.get("uuid")), {})}
-    return tuple(found[uuid] for uuid in sorted(found))
+        known[str(one.get("uuid"))] = {**one, **known.get(str(one.get("uuid")), {})}
+    return tuple(known[uuid] for uuid in sorted(known))
 
 
 def uuids_of(machine: Mapping[str, object], parts: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """Return the known UUIDs of all devices that measured a record of this machine and these parts, sorted."""
-    found = {machine.get("uuid"), *(part.get("uuid") for part in parts)}
-    return tuple(sorted(str(uuid) for uuid in found if uuid))
+    uuids = {machine.get("uuid"), *(part.get("uuid") for part in parts)}
+    return tuple(sorted(str(uuid) for uuid in uuids if uuid))

@@ -170,22 +170,22 @@ class Measurement(MeasurementFields):
 
 def merged(parts: Sequence[Measurement]) -> Measurement:
     """One measurement out of the same one made in several processes; invalid if any part is."""
-    first = parts[0]
-    if any((part.metric, part.subject) != (first.metric, first.subject) for part in parts):
+    head = parts[0]
+    if any((part.metric, part.subject) != (head.metric, head.subject) for part in parts):
         raise ResultsError("only measurements of one metric and subject can be merged")
     filled = [part for part in parts if part.samples]
     faults = [part.reason for part in parts if part.reason and (not part.valid or not filled)]
     boards_known = all(len(part.boards) == len(part.processes) for part in filled)
     return Measurement(
-        metric=first.metric,
-        subject=first.subject,
+        metric=head.metric,
+        subject=head.subject,
         processes=tuple(process for part in filled for process in part.processes),
         clocks=tuple(clock for part in filled for clock in part.clocks),
         throttled=sum(part.throttled for part in parts),
         valid=all(part.valid for part in parts),
         reason=faults[0] if faults else None,
         notes=tuple(dict.fromkeys(note for part in parts for note in part.notes)),
-        evidence=tuple(one for part in filled for one in part.evidence),
+        evidence=tuple(evidence for part in filled for evidence in part.evidence),
         energy=next((part.energy for part in parts if part.energy), None),
         boards=tuple(board for part in filled for board in part.boards) if boards_known else (),
     )

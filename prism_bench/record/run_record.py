@@ -64,12 +64,17 @@ class CaseResult(CaseFields):
     @property
     def main_metric(self) -> str:
         """The metric in which the case is compared: cold time, or wall time where it ran on a CPU only."""
-        return "cold_time" if any(one.metric == "cold_time" for one in self.measurements) else "wall_time"
+        return (
+            "cold_time" if any(measurement.metric == "cold_time" for measurement in self.measurements) else "wall_time"
+        )
 
     def measurement(self, metric: str, subject: str = "kernel") -> Measurement | None:
         """Return the measurement of `metric` of `subject`, or None."""
         wanted = metric, subject
-        return next((one for one in self.measurements if (one.metric, one.subject) == wanted), None)
+        return next(
+            (measurement for measurement in self.measurements if (measurement.metric, measurement.subject) == wanted),
+            None,
+        )
 
     def __repr__(self) -> str:
         """Return one line: `<CaseResult softmax[rows=32,cols=1000] ok, 5.31 us>`."""
@@ -79,12 +84,17 @@ class CaseResult(CaseFields):
     def _repr_html_(self) -> str:
         """Return the case's status, bars of its main time and its peers', and a table of what else was measured."""
         metric = self.main_metric
-        raced = [one for one in self.measurements if one.metric == metric and one.median]
-        rows = [(one.subject.removeprefix(_PEER), one.median or 0.0, time_text(one.median)) for one in raced]
+        raced = [
+            measurement for measurement in self.measurements if measurement.metric == metric and measurement.median
+        ]
+        rows = [
+            (measurement.subject.removeprefix(_PEER), measurement.median or 0.0, time_text(measurement.median))
+            for measurement in raced
+        ]
         others = [
-            [one.metric, time_text(one.median), one.reason or ""]
-            for one in self.measurements
-            if one.subject == "kernel"
+            [measurement.metric, time_text(measurement.median), measurement.reason or ""]
+            for measurement in self.measurements
+            if measurement.subject == "kernel"
         ]
         heading = f"{self.name}: {self.status}" + (f" ({self.reason})" if self.reason else "")
         return display.view(heading, display.bars(rows), display.table(["metric", "median", "reason"], others))
@@ -203,7 +213,7 @@ def encode_case(case: CaseResult) -> JsonTable:
     plain = {
         key: value for key, value in vars(case).items() if value or key not in ("before", "peers", "spent", "board")
     }
-    measurements = [encode_measurement(one) for one in case.measurements]
+    measurements = [encode_measurement(measurement) for measurement in case.measurements]
     verification = [{key: _finite(value) for key, value in entry.items()} for entry in case.verification]
     return {**plain, "verification": verification, "measurements": measurements}
 
@@ -219,7 +229,7 @@ def encode_measurement(measurement: Measurement) -> JsonTable:
     plain["processes"] = [packed(process) for process in measurement.processes]
     plain["clocks"] = [[whole(clock / 1e6) for clock in process] for process in measurement.clocks]
     watched = {
-        "evidence": [plain_evidence(one) for one in measurement.evidence],
+        "evidence": [plain_evidence(evidence) for evidence in measurement.evidence],
         "energy": plain_energy(measurement.energy),
         "boards": list(measurement.boards),
     }
@@ -278,10 +288,14 @@ def _figure(cases: Sequence[CaseResult]) -> Any:
 
 def _peer_times(case: CaseResult) -> list[float]:
     metric = case.main_metric
-    peers = (one for one in case.measurements if one.metric == metric and one.subject.startswith(_PEER) and one.valid)
-    return [one.median for one in peers if one.median]
+    peers = (
+        measurement
+        for measurement in case.measurements
+        if measurement.metric == metric and measurement.subject.startswith(_PEER) and measurement.valid
+    )
+    return [measurement.median for measurement in peers if measurement.median]
 
 
 def _main_seconds(case: CaseResult) -> float | None:
-    found = case.measurement(case.main_metric)
-    return found.median if found and found.valid else None
+    measurement = case.measurement(case.main_metric)
+    return measurement.median if measurement and measurement.valid else None

@@ -440,11 +440,11 @@ def _require_numbers(value: object, origin: str) -> None:
         if not -(2**63) <= value < 2**64:
             raise ResultsError(f"{origin}: damaged run record (an integer beyond 64 bits)")
     elif isinstance(value, dict):
-        for one in cast("dict[str, object]", value).values():
-            _require_numbers(one, origin)
+        for entry in cast("dict[str, object]", value).values():
+            _require_numbers(entry, origin)
     elif isinstance(value, list):
-        for one in cast("list[object]", value):
-            _require_numbers(one, origin)
+        for entry in cast("list[object]", value):
+            _require_numbers(entry, origin)
 
 
 def _is_time(text: str) -> bool:
@@ -464,14 +464,14 @@ _SPANS = {
 _COLDEST, _MOST = -273.15, 1e13
 
 
-def impossible(case: CaseFile, one: MeasurementFile) -> str | None:
+def impossible(case: CaseFile, measurement: MeasurementFile) -> str | None:
     """Return why the measurement cannot be believed, as one reason; None where all of its values are possible."""
-    for group in one.processes:
+    for group in measurement.processes:
         if group.counts:
             reason = impossible_times(min(group.counts) * group.unit, max(group.counts) * group.unit)
             if reason:
                 return reason
-    return impossible_beside_times(case, one)
+    return impossible_beside_times(case, measurement)
 
 
 def impossible_times(least: float, most: float) -> str | None:
@@ -483,20 +483,20 @@ def impossible_times(least: float, most: float) -> str | None:
     return f"a time of {most:g} s; none is above {LONGEST:g} s"
 
 
-def impossible_beside_times(case: CaseFile, one: MeasurementFile) -> str | None:
+def impossible_beside_times(case: CaseFile, measurement: MeasurementFile) -> str | None:
     """Return why a value other than the times cannot be believed; None where all can."""
-    for clocks in one.clocks:
+    for clocks in measurement.clocks:
         if clocks and not 0 <= min(clocks) <= max(clocks) <= _FASTEST_CLOCK:
             return f"a clock from {min(clocks):g} to {max(clocks):g} MHz; possible is 0 to {_FASTEST_CLOCK:g}"
     if not 0 <= case.bytes <= _MOST_BYTES:
         return f"{case.bytes} bytes; possible is 0 to {_MOST_BYTES:g}"
     if case.flops is not None and not 0 <= case.flops <= _MOST_FLOPS:
         return f"{count_text(case.flops, 'operation')}; possible is 0 to {_MOST_FLOPS:g}"
-    for evidence in one.evidence:
+    for evidence in measurement.evidence:
         reason = _impossible_evidence(evidence)
         if reason:
             return reason
-    return _impossible_energy(one.energy) if one.energy else None
+    return _impossible_energy(measurement.energy) if measurement.energy else None
 
 
 def _impossible_evidence(evidence: Evidence) -> str | None:

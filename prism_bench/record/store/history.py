@@ -8,7 +8,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from io import BufferedReader
 from itertools import repeat
 from multiprocessing import get_context
 from pathlib import Path
@@ -35,7 +34,7 @@ from prism_bench.record.store.points import (
     utc,
 )
 from prism_bench.record.store.records import CommitOrder, in_order, is_present, newest, path_for, records_in, text_at
-from prism_bench.record.store.shards import Listing, Month, ShardEntry, ShardFolder, month_of
+from prism_bench.record.store.shards import Listing, ShardEntry, ShardFolder, month_of
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
@@ -55,29 +54,24 @@ _CHECKSUM = 8  # bytes at the end of a gzip file: CRC-32 and size of its content
 
 
 def seal_of(path: Path) -> str:
-    """Return what changes whenever the content does, wherever the file is; an OSError where it cannot be read."""
+    """Return a text that changes with the content of the file: its size with its checksum or a digest.
+
+    Raise an OSError where the file cannot be read.
+    """
     with path.open("rb") as file:
-        return _seal(file)
-
-
-def _seal(file: BufferedReader) -> str:
-    """Return the file's size with the checksum of its content, if it is compressed, else with a digest."""
-    size = os.fstat(file.fileno()).st_size
-    if file.read(len(_GZIP)) == _GZIP:
-        file.seek(max(0, size - _CHECKSUM))
-        return f"{size} {file.read().hex()}"
-    file.seek(0)
-    return f"{size} {hashlib.file_digest(file, 'sha256').hexdigest()}"
-
-
-def _place_for(root: Path) -> Path:
-    """Return the folder of the cache of the records below `root`."""
-    return cache_folder("history") / hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16]
+        size = os.fstat(file.fileno()).st_size
+        if file.read(len(_GZIP)) == _GZIP:
+            file.seek(max(0, size - _CHECKSUM))
+            return f"{size} {file.read().hex()}"
+        file.seek(0)
+        return f"{size} {hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def folder_for(root: Path) -> ShardFolder:
     """Return the shards that the cache of the records below `root` consists of."""
-    return ShardFolder(_place_for(root), _maker())
+    return ShardFolder(
+        cache_folder("history") / hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:16], _maker()
+    )
 
 
 def cache_kept(folder: ShardFolder) -> Listing:
@@ -85,23 +79,23 @@ def cache_kept(folder: ShardFolder) -> Listing:
     if not is_installed("pyarrow"):
         return Listing()
     try:
-        found = folder.listing()
-        for path in found.damaged:
+        listing = folder.listing()
+        for path in listing.damaged:
             path.unlink(missing_ok=True)
     except (OSError, ResultsError):
         return Listing()
-    return Listing({file: entry for file, entry in found.entries.items() if entry.maker == _maker()})
+    return Listing({file: entry for file, entry in listing.entries.items() if entry.maker == _maker()})
 
 
 def keep(folder: ShardFolder, blocks: Sequence[PointBlock], stale: Collection[str]) -> None:
     """Keep the blocks for the next time, and those of `stale` records no longer.
 
-    Where nothing can be kept, the next reading takes longer, and that is all.
+    Where the cache cannot be written, the next reading takes longer.
     """
     if not is_installed("pyarrow"):
         return
     with suppress(OSError, ResultsError):
-        folder.add([one for one in blocks if one.facts], stale)
+        folder.add([block for block in blocks if block.facts], stale)
         for month in folder.months():
             if stale or len(folder.small(month)) >= MANY:
                 folder.compact(month, drop=stale)
@@ -117,7 +111,7 @@ def _maker() -> str:
     return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
 
 
-# Processes that share the work on many files, where there are enough of them.
+# Several processes read many files.
 
 FEW = 48  # files that one process has read before others have started
 
@@ -136,7 +130,7 @@ def in_processes(work: Callable[[_File], _Found], files: Sequence[_File]) -> Ite
 
 
 def _begin() -> None:
-    """Prepare a process of the pool: it makes no reference cycles, and does not outlive its parent."""
+    """Prepare a process of the pool: it makes no reference cycles, and ends with its parent."""
     gc.disable()
     end_with_parent()
 
@@ -193,13 +187,13 @@ class History:
 
     def before(self, record: RunRecord) -> list[Facts]:
         """Return the records of the same owner that come before the record, whether the history holds it or not."""
-        mine = self.of(record.owner).records
-        for place, one in enumerate(mine):
-            if (one.created, one.commit) == (utc(record.created), record.commit):
-                return list(mine[:place])
-        every = [*mine, *filter(None, [_imported(record).facts])]
+        owned = self.of(record.owner).records
+        for place, facts in enumerate(owned):
+            if (facts.created, facts.commit) == (utc(record.created), record.commit):
+                return list(owned[:place])
+        every = [*owned, *filter(None, [_imported(record).facts])]
         order, _ = CommitOrder.around(every, self.order.folders).sorted(every)
-        return [every[place] for place in order[: order.index(len(mine))]]
+        return [every[place] for place in order[: order.index(len(owned))]]
 
     @property
     def unordered(self) -> str | None:
@@ -218,9 +212,9 @@ class History:
 
     def read(self, numbers: Collection[str]) -> PointTable:
         """Return the points of all records with these numbers, read anew."""
-        found = together(_blocks_of(self.stored, numbers), numbers, sum(one.rows for one in self.stored))
-        keep = found.rows_with({"case": self.cases, "metric": self.metrics})
-        return found if keep.all() else found.chosen(keep)
+        points = together(_blocks_of(self.stored, numbers), numbers, sum(stored.rows for stored in self.stored))
+        keep = points.rows_with({"case": self.cases, "metric": self.metrics})
+        return points if keep.all() else points.chosen(keep)
 
     @cached_property
     def points(self) -> "pandas.DataFrame":
@@ -233,13 +227,13 @@ class History:
         """
         import pandas
 
-        found = self.read(tuple(NUMBERS))
+        table = self.read(tuple(NUMBERS))
         words = {
-            word: pandas.Categorical.from_codes(found.columns[word], pandas.Index(found.vocabulary[word]))
+            word: pandas.Categorical.from_codes(table.columns[word], pandas.Index(table.vocabulary[word]))
             for word in WORDS
         }
         return pandas.DataFrame(
-            {"record": found.columns["record"], **words, **{name: found.columns[name] for name in NUMBERS}}, copy=False
+            {"record": table.columns["record"], **words, **{name: table.columns[name] for name in NUMBERS}}, copy=False
         )
 
     def part(self, places: Sequence[int]) -> "History":
@@ -254,7 +248,7 @@ class History:
 
     def names(self, word: str) -> list[str]:
         """Return the known names of cases or of metrics (`word`), each once."""
-        lists = {id(one.words[word]): one.words[word] for one in self.stored}
+        lists = {id(stored.words[word]): stored.words[word] for stored in self.stored}
         return list(dict.fromkeys(name for known in lists.values() for name in known))
 
 
@@ -264,21 +258,21 @@ def _blocks_of(stored: Sequence[StoredPoints], numbers: Collection[str] = tuple(
     The records of one shard are read at once, when the first of them is next.
     """
     wanted: dict[tuple[ShardFolder, Path | None], list[StoredPoints]] = {}
-    for one in stored:
-        if one.folder:
-            wanted.setdefault((one.folder, one.path), []).append(one)
+    for record in stored:
+        if record.folder:
+            wanted.setdefault((record.folder, record.path), []).append(record)
     read: dict[tuple[ShardFolder, str], PointBlock] = {}
-    for one in stored:
-        if one.block:
-            yield one.block
-        elif one.folder:
-            if own := wanted.pop((one.folder, one.path), None):
-                seals = {of.facts.file: of.seal for of in own}
-                paths = {of.facts.file: of.path for of in own if of.path}
-                found = one.folder.points(seals, paths, numbers)
-                read |= {(one.folder, file): block for file, block in found.items()}
-                del found
-            yield read.pop((one.folder, one.facts.file))
+    for record in stored:
+        if record.block:
+            yield record.block
+        elif record.folder:
+            if of_shard := wanted.pop((record.folder, record.path), None):
+                seals = {entry.facts.file: entry.seal for entry in of_shard}
+                paths = {entry.facts.file: entry.path for entry in of_shard if entry.path}
+                blocks = record.folder.points(seals, paths, numbers)
+                read |= {(record.folder, file): block for file, block in blocks.items()}
+                del blocks
+            yield read.pop((record.folder, record.facts.file))
 
 
 def read_history(
@@ -312,17 +306,20 @@ def read_history(
     }
     changed = [(root / file, file, seal) for file, seal in seals.items() if file not in known]
     blocks: list[PointBlock] = []
-    for done, one in enumerate(in_processes(partial(_read_block, shown), changed), 1):
-        blocks.append(one)
+    for done, points in enumerate(in_processes(partial(_read_block, shown), changed), 1):
+        blocks.append(points)
         if report:
             report(done, len(changed))
     stale = {file for file in kept.entries if file not in seals or file in durable}
     if blocks or stale:
         keep(kept_folder, blocks, stale)
-    found = [*known.values(), *map(_in_memory, [one for one in [*blocks, *map(_imported, more)] if one.facts])]
-    problems = [HistoryProblem(one.file, one.problem) for one in blocks if one.problem]
+    stored = [
+        *known.values(),
+        *map(_in_memory, [points for points in [*blocks, *map(_imported, more)] if points.facts]),
+    ]
+    problems = [HistoryProblem(points.file, points.problem) for points in blocks if points.problem]
     problems += [HistoryProblem(path.relative_to(root).as_posix(), reason) for path, reason in listing.damaged.items()]
-    return _ordered(found, problems, (root, Path()))
+    return _ordered(stored, problems, (root, Path()))
 
 
 def listed(folder: ShardFolder) -> Listing:
@@ -336,13 +333,13 @@ def listed(folder: ShardFolder) -> Listing:
 
 def _seals_of(root: Path) -> dict[str, str]:
     """Return the seals of all records below `root`, by file relative to it, oldest first."""
-    found: dict[str, str] = {}
+    seals: dict[str, str] = {}
     for path in records_in(root):
         try:
-            found[path.relative_to(root).as_posix()] = seal_of(path)
+            seals[path.relative_to(root).as_posix()] = seal_of(path)
         except OSError:
             continue  # gone since it was listed
-    return found
+    return seals
 
 
 def _in_shard(entry: ShardEntry, folder: ShardFolder) -> StoredPoints:
@@ -350,10 +347,10 @@ def _in_shard(entry: ShardEntry, folder: ShardFolder) -> StoredPoints:
     return StoredPoints(record.facts, record.seal, record.rows, entry.words, folder=folder, path=entry.path)
 
 
-def _in_memory(one: PointBlock) -> StoredPoints:
-    if one.facts is None:
-        raise ValueError(f"{one.file} has no facts: {one.problem}")
-    return StoredPoints(one.facts, one.seal, one.rows, one.vocabulary, block=one)
+def _in_memory(points: PointBlock) -> StoredPoints:
+    if points.facts is None:
+        raise ValueError(f"{points.file} has no facts: {points.problem}")
+    return StoredPoints(points.facts, points.seal, points.rows, points.vocabulary, block=points)
 
 
 def newest_commit(root: Path | str) -> Path:
@@ -363,8 +360,8 @@ def newest_commit(root: Path | str) -> Path:
     """
     last = newest(root)
     history = read_history(root)
-    owner = next((one.owner for one in history.records if root / Path(one.file) == last), None)
-    files = [Path(root) / one.file for one in history.of(owner).records] if owner else []
+    owner = next((facts.owner for facts in history.records if root / Path(facts.file) == last), None)
+    files = [Path(root) / facts.file for facts in history.of(owner).records] if owner else []
     return next((path for path in reversed(files) if is_present(path)), last)
 
 
@@ -392,12 +389,12 @@ def _read_block(shown: _Shown | None, changed: tuple[Path, str, str], *, detaile
     try:
         text = text_at(path)
         record = checked(text, str(path))
-        found = block(file, seal, *points_in(record, file))
+        points = block(file, seal, *points_in(record, file))
     except ResultsError as error:
         return block(file, seal, None, {}, problem=str(error))
     if shown:
         shown(path, text)
-    return replace(found, details=details_in(record)) if detailed else found
+    return replace(points, details=details_in(record)) if detailed else points
 
 
 def _imported(record: RunRecord) -> PointBlock:
@@ -408,24 +405,24 @@ def _imported(record: RunRecord) -> PointBlock:
 
 def history_of(blocks: Sequence[PointBlock]) -> History:
     """Return the history of all blocks together."""
-    problems = [HistoryProblem(one.file, one.problem) for one in blocks if one.problem]
-    return _ordered([_in_memory(one) for one in blocks if one.facts], problems)
+    problems = [HistoryProblem(block.file, block.problem) for block in blocks if block.problem]
+    return _ordered([_in_memory(block) for block in blocks if block.facts], problems)
 
 
 def _ordered(
-    found: Iterable[StoredPoints], problems: Sequence[HistoryProblem], folders: Sequence[Path] = ()
+    unordered: Iterable[StoredPoints], problems: Sequence[HistoryProblem], folders: Sequence[Path] = ()
 ) -> History:
     """Return the history in the order of the commits, as far as the repositories around `folders` know them."""
-    kept, doubles = _once(sorted(found, key=lambda one: (one.facts.created, one.facts.file)))
-    known = CommitOrder.around([one.facts for one in kept], folders)
-    records = list(known.dated(one.facts for one in kept))
+    kept, doubles = _once(sorted(unordered, key=lambda entry: (entry.facts.created, entry.facts.file)))
+    known = CommitOrder.around([entry.facts for entry in kept], folders)
+    records = list(known.dated(entry.facts for entry in kept))
     order, undated = known.sorted(records)
     stored = [
         kept[place] if records[place] is kept[place].facts else replace(kept[place], facts=records[place])
         for place in order
     ]
     return History(
-        tuple(one.facts for one in stored),
+        tuple(entry.facts for entry in stored),
         tuple(stored),
         (*problems, *doubles),
         order=known,
@@ -433,31 +430,36 @@ def _ordered(
     )
 
 
-def _once(found: Sequence[StoredPoints]) -> tuple[list[StoredPoints], list[HistoryProblem]]:
+def _once(records: Sequence[StoredPoints]) -> tuple[list[StoredPoints], list[HistoryProblem]]:
     """Return the records, of two of one run the one with more points, and a problem for each file that was left out.
 
     A file that was read twice, in its folder and by its name, is not left out.
     """
-    names = [one.facts.software.get("env_name") for one in found]
-    named = {_run(one.facts): name for one, name in zip(found, names, strict=True) if name}
-    runs = [(*_run(one.facts), name or named.get(_run(one.facts))) for one, name in zip(found, names, strict=True)]
+    names = [record.facts.software.get("env_name") for record in records]
+    named = {_run(record.facts): name for record, name in zip(records, names, strict=True) if name}
+    runs = [
+        (*_run(record.facts), name or named.get(_run(record.facts)))
+        for record, name in zip(records, names, strict=True)
+    ]
     best: dict[_Run, StoredPoints] = {}
-    for run, one in zip(runs, found, strict=True):
+    for run, record in zip(runs, records, strict=True):
         other = best.get(run)
-        if other is None or _known(one) > _known(other):
-            best[run] = one
-    doubles = [(one.facts, best[run].facts) for run, one in zip(runs, found, strict=True) if best[run] is not one]
+        if other is None or _known(record) > _known(other):
+            best[run] = record
+    doubles = [
+        (record.facts, best[run].facts) for run, record in zip(runs, records, strict=True) if best[run] is not record
+    ]
     problems = [
-        HistoryProblem(one.file, f"the same run as {other.file}", double=True)
-        for one, other in doubles
-        if one.file != other.file
+        HistoryProblem(record.file, f"the same run as {other.file}", double=True)
+        for record, other in doubles
+        if record.file != other.file
     ]
     return list(best.values()), problems
 
 
-def _known(one: StoredPoints) -> tuple[bool, int]:
+def _known(record: StoredPoints) -> tuple[bool, int]:
     """Return whether the environment is named, and the number of points: the larger of two doubles is kept."""
-    return "env_name" in one.facts.software, one.rows
+    return "env_name" in record.facts.software, record.rows
 
 
 def _run(facts: Facts) -> _Run:
@@ -483,7 +485,7 @@ def all_points(history: History) -> "pandas.DataFrame":
     import pandas
 
     names = ("machine", "backend", "created", "commit", "dirty", "file")
-    facts = pandas.DataFrame([[getattr(one, name) for name in names] for one in history.records], columns=names)
+    facts = pandas.DataFrame([[getattr(record, name) for name in names] for record in history.records], columns=names)
     return (
         facts.iloc[history.points["record"]]
         .reset_index(drop=True)
@@ -517,10 +519,10 @@ def migrate(root: Path, report: Report | None = None) -> Migrated:
     written: dict[Path, None] = {}
     problems = [f"{reason}" for reason in listing.damaged.values()]
     done = 0
-    for batch in _batches(new):
+    for batch in (new[first : first + _BATCH] for first in range(0, len(new), _BATCH)):
         blocks = list(in_processes(partial(_read_block, None, detailed=True), [(root / f, f, seals[f]) for f in batch]))
-        good = [one for one in blocks if one.facts]
-        problems += [one.problem for one in blocks if one.problem]
+        good = [block for block in blocks if block.facts]
+        problems += [block.problem for block in blocks if block.problem]
         written |= dict.fromkeys(_added(folder, good, together=True))
         done += len(batch)
         if report:
@@ -552,10 +554,6 @@ def _added(folder: ShardFolder, blocks: list[PointBlock], *, together: bool = Fa
         raise ResultsError(f"cannot write shards below {folder.base}: {error.strerror or error}") from error
 
 
-def _batches(files: list[str]) -> Iterator[list[str]]:
-    return (files[first : first + _BATCH] for first in range(0, len(files), _BATCH))
-
-
 def _holds(listing: Listing, file: str, seal: str) -> bool:
     entry = listing.entries.get(file)
     return entry is not None and entry.record.seal == seal
@@ -568,17 +566,14 @@ def compact(root: Path, report: Report | None = None) -> list[Path]:
     months = [month for month in folder.months() if folder.small(month)]
     written: list[Path] = []
     for done, month in enumerate(months, 1):
-        written += [path for path in [_compacted(folder, month)] if path]
+        try:
+            path = folder.compact(month)
+        except OSError as error:
+            raise ResultsError(f"cannot write shards below {folder.base}: {error.strerror or error}") from error
+        written += [path] if path else []
         if report:
             report(done, len(months))
     return written
-
-
-def _compacted(folder: ShardFolder, month: Month) -> Path | None:
-    try:
-        return folder.compact(month)
-    except OSError as error:
-        raise ResultsError(f"cannot write shards below {folder.base}: {error.strerror or error}") from error
 
 
 @dataclass(frozen=True)
@@ -622,16 +617,12 @@ def verify(root: Path, report: Report | None = None) -> Verified:
     return Verified(
         len(paths),
         len(records),
-        sum(one.rows for one in records),
-        _size(paths),
+        sum(record.rows for record in records),
+        sum(path.stat().st_size for path in paths if path.exists()),
         len(seals),
         (*problems.values(), *changed),
         tuple(file for file in seals if file not in listing.entries),
     )
-
-
-def _size(paths: Iterable[Path]) -> int:
-    return sum(path.stat().st_size for path in paths if path.exists())
 
 
 def removable(root: Path, before: str, used: Mapping[str, str]) -> tuple[list[Path], dict[str, str]]:
@@ -641,11 +632,11 @@ def removable(root: Path, before: str, used: Mapping[str, str]) -> tuple[list[Pa
     `used`: reasons by the file's name.
     """
     listing, seals = listed(ShardFolder(root)), _seals_of(root)
-    records = sorted((entry.record.facts for entry in listing.entries.values()), key=lambda one: one.created)
+    records = sorted((entry.record.facts for entry in listing.entries.values()), key=lambda facts: facts.created)
     order, _ = CommitOrder.around(records, (root, Path())).sorted(records)
-    last = {one.owner: one.file for one in records}
+    last = {facts.owner: facts.file for facts in records}
     newest = {*last.values(), *{records[place].owner: records[place].file for place in order}.values()}
-    found: list[Path] = []
+    old: list[Path] = []
     stay: dict[str, str] = {}
     for path in records_in(root):
         file = path.relative_to(root).as_posix()
@@ -656,8 +647,8 @@ def removable(root: Path, before: str, used: Mapping[str, str]) -> tuple[list[Pa
         elif file in newest:
             stay[file] = "the newest record of its machine and backend"
         elif listing.entries[file].record.facts.created < before:
-            found.append(path)
-    return found, stay
+            old.append(path)
+    return old, stay
 
 
 @dataclass(frozen=True)
@@ -682,11 +673,11 @@ def prune(root: Path, before: str, used: Mapping[str, str], kept: KeptElsewhere 
 
     Those that are `used` stay, by their names, and with `kept` those whose copy in this history is not the same.
     """
-    found, stay = removable(root, before, used)
+    old, stay = removable(root, before, used)
     removed: list[str] = []
     size = 0
-    problems = repeat(None) if kept is None else kept.problems(found)
-    for path, problem in zip(found, problems, strict=False):
+    problems = repeat(None) if kept is None else kept.problems(old)
+    for path, problem in zip(old, problems, strict=False):
         file = path.relative_to(root).as_posix()
         if problem:
             stay[file] = problem

@@ -85,23 +85,27 @@ def points_of(
     """
     parquet = _opened(path)
     header = _header(parquet, path)
-    chosen = [one.seal == wanted.get(one.facts.file) for one in header.records]
+    chosen = [record.seal == wanted.get(record.facts.file) for record in header.records]
     if not any(chosen):
         return {}
-    ends = numpy.cumsum([one.rows for one in header.records])
-    groups, first = _groups(parquet, ends - [one.rows for one in header.records], ends, chosen)
+    ends = numpy.cumsum([record.rows for record in header.records])
+    groups, first = _groups(parquet, ends - [record.rows for record in header.records], ends, chosen)
     kept = [name for name in (*WORDS, *numbers, _UNIT) if name in parquet.schema_arrow.names or name != BOARD]
     columns, vocabulary = _columns(_table(parquet, path, groups, kept))
     if BOARD not in vocabulary:
-        vocabulary[BOARD] = sorted({_only_board(one.facts) for one in header.records})
-    found: dict[str, PointBlock] = {}
-    for one, end, is_wanted in zip(header.records, (ends - first).tolist(), chosen, strict=True):
+        vocabulary[BOARD] = sorted({_only_board(record.facts) for record in header.records})
+    blocks: dict[str, PointBlock] = {}
+    for record, end, is_wanted in zip(header.records, (ends - first).tolist(), chosen, strict=True):
         if is_wanted:
-            own = {name: column[end - one.rows : end] for name, column in columns.items()}
-            if BOARD not in own:
-                own[BOARD] = numpy.full(one.rows, vocabulary[BOARD].index(_only_board(one.facts)), "i4")
-            found[one.facts.file] = PointBlock(one.facts.file, one.seal, one.facts, None, own, vocabulary)
-    return found
+            columns_of_record = {name: column[end - record.rows : end] for name, column in columns.items()}
+            if BOARD not in columns_of_record:
+                columns_of_record[BOARD] = numpy.full(
+                    record.rows, vocabulary[BOARD].index(_only_board(record.facts)), "i4"
+                )
+            blocks[record.facts.file] = PointBlock(
+                record.facts.file, record.seal, record.facts, None, columns_of_record, vocabulary
+            )
+    return blocks
 
 
 def parts_of(path: Path) -> list[ShardPart]:
@@ -109,9 +113,10 @@ def parts_of(path: Path) -> list[ShardPart]:
     parquet = _opened(path)
     header = _header(parquet, path)
     table = _table(parquet, path, range(parquet.metadata.num_row_groups), None)
-    ends = numpy.cumsum([one.rows for one in header.records]).tolist()
+    ends = numpy.cumsum([record.rows for record in header.records]).tolist()
     parts = [
-        ShardPart(one, table.slice(end - one.rows, one.rows)) for one, end in zip(header.records, ends, strict=True)
+        ShardPart(record, table.slice(end - record.rows, record.rows))
+        for record, end in zip(header.records, ends, strict=True)
     ]
     return parts if BOARD in table.column_names else [_with_board(part) for part in parts]
 
@@ -151,7 +156,7 @@ def part_of(block: PointBlock) -> ShardPart:
 
 def _lists(medians: Sequence[Column], values: Column, units: Column) -> Any:
     """Return the medians of each point's processes, as differences from its value."""
-    arrow, lengths = _library("pyarrow"), [len(own) for own in medians]
+    arrow, lengths = _library("pyarrow"), [len(values_of_point) for values_of_point in medians]
     flat = numpy.concatenate([numpy.empty(0), *medians]) - numpy.repeat(values, lengths)
     ends = numpy.cumsum([0, *lengths]).astype("i4")
     return arrow.ListArray.from_arrays(arrow.array(ends), arrow.array(counted(flat, numpy.repeat(units, lengths))))
@@ -160,7 +165,7 @@ def _lists(medians: Sequence[Column], values: Column, units: Column) -> Any:
 def write_shard(path: Path, parts: Sequence[ShardPart], maker: str = "") -> None:
     """Write the parts, oldest first, as the shard at `path`, whole or not at all; an OSError where that cannot be."""
     data = io.BytesIO()
-    table = _library("pyarrow").concat_tables([one.rows for one in parts], promote_options="default")
+    table = _library("pyarrow").concat_tables([part.rows for part in parts], promote_options="default")
     table = table.unify_dictionaries()
     split = {name: "BYTE_STREAM_SPLIT" for name in table.column_names if name in _SPLIT}
     writer = _library("pyarrow.parquet").ParquetWriter(
@@ -175,34 +180,34 @@ def write_shard(path: Path, parts: Sequence[ShardPart], maker: str = "") -> None
         write_statistics=False,
     )
     with writer:
-        for first, end in _cut(one.record.rows for one in parts):
+        for first, end in _cut(part.record.rows for part in parts):
             writer.write_table(table.slice(first, end - first), row_group_size=max(1, end - first))
-        writer.add_key_value_metadata({_HEADER: _encoded([one.record for one in parts], table, maker)})
+        writer.add_key_value_metadata({_HEADER: _encoded([part.record for part in parts], table, maker)})
     write_atomically(path, data.getvalue())
 
 
 def _cut(lengths: Iterable[int]) -> list[tuple[int, int]]:
     """Return first and last row of each group: whole records, GROUP rows or somewhat more."""
-    first, end, found = 0, 0, list[tuple[int, int]]()
+    first, end, groups = 0, 0, list[tuple[int, int]]()
     for length in lengths:
         end += length
         if end - first >= GROUP:
-            found.append((first, end))
+            groups.append((first, end))
             first = end
-    return [*found, (first, end)] if end > first or not found else found
+    return [*groups, (first, end)] if end > first or not groups else groups
 
 
 def _encoded(records: Sequence[ShardRecord], table: Any, maker: str) -> bytes:
     """Return the header as JSON; software, protocols and boards, which repeat, are numbered."""
     tables: dict[str, list[Any]] = {name: [] for name in _SHARED}
     plain: list[dict[str, Any]] = []
-    for one in records:
-        facts = dict(vars(one.facts))
+    for record in records:
+        facts = dict(vars(record.facts))
         for name, known in tables.items():
             if facts[name] not in known:
                 known.append(facts[name])
             facts[name] = known.index(facts[name])
-        plain.append({"facts": facts, "seal": one.seal, "rows": one.rows})
+        plain.append({"facts": facts, "seal": record.seal, "rows": record.rows})
     words = {name: sorted(table[name].unique().to_pylist()) for name in ("case", "metric")}
     return orjson.dumps({"schema": _SCHEMA, "maker": maker, "words": words, **tables, "records": plain})
 
@@ -227,11 +232,11 @@ def _header(parquet: Any, path: Path) -> ShardHeader:
         if plain["schema"] != _SCHEMA:
             raise ResultsError(f"{path}: schema {plain['schema']!r} of shards is not {_SCHEMA}; upgrade prism-bench")
         shared = {name: plain[name] for name in _SHARED if name in plain}
-        records = tuple(_record(one, shared) for one in plain["records"])
+        records = tuple(_record(record, shared) for record in plain["records"])
         header = ShardHeader(records, plain["words"], plain["maker"])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise _damaged(path, error) from error
-    if sum(one.rows for one in records) != parquet.metadata.num_rows:
+    if sum(record.rows for record in records) != parquet.metadata.num_rows:
         raise _damaged(path, "its records have another number of rows")
     return header
 
@@ -255,8 +260,8 @@ def _groups(parquet: Any, begins: Column, ends: Column, chosen: Sequence[bool]) 
 
 def _table(parquet: Any, path: Path, groups: Iterable[int], columns: Sequence[str] | None) -> Any:
     try:
-        found = parquet.read_row_groups(list(groups), columns=columns, use_threads=False)
-        return found.unify_dictionaries().combine_chunks()
+        rows = parquet.read_row_groups(list(groups), columns=columns, use_threads=False)
+        return rows.unify_dictionaries().combine_chunks()
     except (OSError, _library("pyarrow").ArrowException) as error:
         raise _damaged(path, error) from error
 
@@ -269,7 +274,7 @@ def _columns(table: Any) -> tuple[dict[str, Column], dict[str, list[str]]]:
         chunks = table[word].chunks
         vocabulary[word] = chunks[0].dictionary.to_pylist() if chunks else []
         kind = smallest_kind(len(vocabulary[word]))
-        columns[word] = _numbers([one.indices for one in chunks]).astype(kind)
+        columns[word] = _numbers([chunk.indices for chunk in chunks]).astype(kind)
     return columns, vocabulary
 
 

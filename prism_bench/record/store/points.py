@@ -42,11 +42,11 @@ def units_of(values: NDArray[Any]) -> NDArray[Any]:
     sizes = numpy.floor(numpy.log10(numpy.abs(values, where=known, out=numpy.ones(len(values)))))
     finest = numpy.where(known, sizes - SHOWN + 1, 0).astype("i4")
     counts = counted(values, finest)
-    found = finest.copy()
+    units = finest.copy()
     for digits in range(SHOWN - 1, _FEWEST - 1, -1):
         step = SHOWN - digits
-        found[known & (counts % 10**step == 0)] = finest[known & (counts % 10**step == 0)] + step
-    return found.astype("i2")
+        units[known & (counts % 10**step == 0)] = finest[known & (counts % 10**step == 0)] + step
+    return units.astype("i2")
 
 
 def counted(values: NDArray[Any], units: NDArray[Any]) -> NDArray[Any]:
@@ -164,16 +164,18 @@ class _Owners:
 
 def _anchors(record: RecordFile) -> Anchors:
     """Return the medians that each of several boards has of the cases that all of them measured, trusted ones alone."""
-    found: Anchors = {}
+    anchors: Anchors = {}
     for case in record.cases:
-        for one in case.measurements if case.status == "ok" else ():
-            own: dict[str, list[float]] = {}
-            for board, group in zip(one.boards, one.processes, strict=False):
-                if group.counts and one.valid and one.subject == "kernel":
-                    own.setdefault(board, []).append(_median(sorted(group.counts)) * group.unit)
-            for board, medians in own.items():
-                found.setdefault(board, {}).setdefault(case.name, {})[one.metric] = shown(_median(sorted(medians)))
-    return found
+        for measurement in case.measurements if case.status == "ok" else ():
+            by_board: dict[str, list[float]] = {}
+            for board, group in zip(measurement.boards, measurement.processes, strict=False):
+                if group.counts and measurement.valid and measurement.subject == "kernel":
+                    by_board.setdefault(board, []).append(_median(sorted(group.counts)) * group.unit)
+            for board, medians in by_board.items():
+                anchors.setdefault(board, {}).setdefault(case.name, {})[measurement.metric] = shown(
+                    _median(sorted(medians))
+                )
+    return anchors
 
 
 def utc(text: str) -> str:
@@ -188,22 +190,22 @@ def _rows(case: CaseFile, board: str, guess: str) -> Iterator[_Row]:
     code = json_line([facts.get(key) for key in ("sass", "launches", "shared_bytes")]) if facts.get("sass") else ""
     known = [facts.get(key) for key in ("language", "compiler", "source")]
     build = json_line(known) if any(known) else ""
-    for one in case.measurements:
-        ordered = [(sorted(group.counts), group.unit) for group in one.processes if group.counts]
+    for measurement in case.measurements:
+        ordered = [(sorted(group.counts), group.unit) for group in measurement.processes if group.counts]
         if ordered:
             value = _median(sorted(_median(counts) * unit for counts, unit in ordered))
             yield (
                 case.name,
-                one.metric,
-                one.subject,
+                measurement.metric,
+                measurement.subject,
                 code,
                 build,
-                guess or _doubt(case, one, ordered),
+                guess or _doubt(case, measurement, ordered),
                 board,
                 shown(value),
-                _clock(one.clocks),
+                _clock(measurement.clocks),
                 min(sum(len(counts) for counts, _ in ordered), _MOST),
-                min(one.throttled, _MOST),
+                min(measurement.throttled, _MOST),
             )
 
 
@@ -220,17 +222,17 @@ def _clock(processes: Sequence[Sequence[float]]) -> float:
     return mean if abs(mean) < _HIGHEST_CLOCK else 0.0
 
 
-def _doubt(case: CaseFile, one: MeasurementFile, ordered: Sequence[tuple[list[int], float]]) -> str:
+def _doubt(case: CaseFile, measurement: MeasurementFile, ordered: Sequence[tuple[list[int], float]]) -> str:
     """Return why the measurement, with samples `ordered`, is not trusted, as `impossible` does; empty if it is."""
     if case.status != "ok":
         return f"the case is {case.status}: {case.reason or 'the record gives no reason'}"
-    if not one.valid:
-        return one.reason or "invalid; the record gives no reason"
+    if not measurement.valid:
+        return measurement.reason or "invalid; the record gives no reason"
     for counts, unit in ordered:
         reason = impossible_times(counts[0] * unit, counts[-1] * unit)
         if reason:
             return reason
-    return impossible_beside_times(case, one) or ""
+    return impossible_beside_times(case, measurement) or ""
 
 
 # Points of many files, column by column: words as numbers of a vocabulary, one slice of rows for each file.
@@ -283,13 +285,13 @@ class PointTable:
     def rows(self) -> int:
         return len(self.columns["record"])
 
-    def rows_with(self, words: Mapping[str, Collection[str] | None]) -> Column:
+    def rows_with(self, wanted: Mapping[str, Collection[str] | None]) -> Column:
         """Return which rows have one of the texts in each of these words; None allows any."""
-        found = numpy.ones(self.rows, bool)
-        for word, texts in words.items():
+        rows = numpy.ones(self.rows, bool)
+        for word, texts in wanted.items():
             if texts is not None:
-                found &= numpy.array([text in texts for text in self.vocabulary[word]], bool)[self.columns[word]]
-        return found
+                rows &= numpy.array([text in texts for text in self.vocabulary[word]], bool)[self.columns[word]]
+        return rows
 
     def chosen(self, rows: Column) -> "PointTable":
         """Return the chosen rows, with the same vocabulary."""
@@ -310,22 +312,22 @@ def together(
     """
     if rows is None:
         blocks = list(blocks)
-        rows = sum(one.rows for one in blocks)
+        rows = sum(block.rows for block in blocks)
     plain = {name: numpy.empty(rows, NUMBERS[name]) for name in numbers}
-    words = {word: _WordColumn(rows) for word in WORDS}
+    word_columns = {word: _WordColumn(rows) for word in WORDS}
     lengths: list[int] = []
     end = 0
-    for one in blocks:
-        part = slice(end, end + one.rows)
+    for block in blocks:
+        part = slice(end, end + block.rows)
         for name, column in plain.items():
-            column[part] = one.columns[name]
-        for word, column in words.items():
-            column.fill(part, one.columns[word], one.vocabulary[word])
-        lengths.append(one.rows)
-        end += one.rows
+            column[part] = block.columns[name]
+        for word, column in word_columns.items():
+            column.fill(part, block.columns[word], block.vocabulary[word])
+        lengths.append(block.rows)
+        end += block.rows
     records = numpy.repeat(numpy.arange(len(lengths), dtype="i4"), lengths)
-    columns = {"record": records, **plain, **{word: one.numbers for word, one in words.items()}}
-    return PointTable(columns, {word: list(one.places) for word, one in words.items()})
+    columns = {"record": records, **plain, **{word: block.numbers for word, block in word_columns.items()}}
+    return PointTable(columns, {word: list(block.places) for word, block in word_columns.items()})
 
 
 class _WordColumn:
@@ -371,38 +373,45 @@ def details_in(record: RecordFile) -> dict[str, Any]:
 
     PROCESSES is a list of arrays; the others are arrays. Times are float64, what was read is float32.
     """
-    measured = [one for case in record.cases for one in case.measurements if any(g.counts for g in one.processes)]
-    found: dict[str, Any] = {}
-    quartiles = numpy.array([_quartiles(one) for one in measured], "f8").reshape(-1, len(QUARTILES))
-    found |= dict(zip(QUARTILES, numpy.ascontiguousarray(quartiles.T), strict=True))
-    read = numpy.array([_read(one) for one in measured], "f4").reshape(-1, len(READ))
-    found |= dict(zip(READ, numpy.ascontiguousarray(read.T), strict=True))
-    found[DISTURBED] = numpy.array([any(part.busy_neighbours for part in one.evidence) for one in measured], bool)
-    found[PROCESSES] = [numpy.array(list(_medians(one)), "f8") for one in measured]
-    return found
+    measured = [
+        measurement
+        for case in record.cases
+        for measurement in case.measurements
+        if any(g.counts for g in measurement.processes)
+    ]
+    details: dict[str, Any] = {}
+    quartiles = numpy.array([_quartiles(measurement) for measurement in measured], "f8").reshape(-1, len(QUARTILES))
+    details |= dict(zip(QUARTILES, numpy.ascontiguousarray(quartiles.T), strict=True))
+    read = numpy.array([_read(measurement) for measurement in measured], "f4").reshape(-1, len(READ))
+    details |= dict(zip(READ, numpy.ascontiguousarray(read.T), strict=True))
+    details[DISTURBED] = numpy.array(
+        [any(part.busy_neighbours for part in measurement.evidence) for measurement in measured], bool
+    )
+    details[PROCESSES] = [numpy.array(list(_medians(measurement)), "f8") for measurement in measured]
+    return details
 
 
-def _quartiles(one: MeasurementFile) -> tuple[float, float]:
-    samples = numpy.concatenate([_seconds(group.counts, group.unit) for group in one.processes])
+def _quartiles(measurement: MeasurementFile) -> tuple[float, float]:
+    samples = numpy.concatenate([_seconds(group.counts, group.unit) for group in measurement.processes])
     lower, upper = numpy.quantile(samples, (0.25, 0.75)).tolist()
     return lower, upper
 
 
-def _read(one: MeasurementFile) -> tuple[float, ...]:
-    joules = one.energy.joules if one.energy and one.energy.joules is not None else float("nan")
-    return _highest(one, "power"), _highest(one, "temperature"), joules
+def _read(measurement: MeasurementFile) -> tuple[float, ...]:
+    joules = measurement.energy.joules if measurement.energy and measurement.energy.joules is not None else float("nan")
+    return _highest(measurement, "power"), _highest(measurement, "temperature"), joules
 
 
 def _seconds(counts: Sequence[int], unit: float) -> Column:
     return numpy.array(counts, "f8") * unit
 
 
-def _highest(one: MeasurementFile, quantity: str) -> float:
-    found = [part.spans[quantity][2] for part in one.evidence if quantity in part.spans]
-    return max(found, default=float("nan"))
+def _highest(measurement: MeasurementFile, quantity: str) -> float:
+    values = [part.spans[quantity][2] for part in measurement.evidence if quantity in part.spans]
+    return max(values, default=float("nan"))
 
 
-def _medians(one: MeasurementFile) -> Iterator[float]:
-    for group in one.processes:
+def _medians(measurement: MeasurementFile) -> Iterator[float]:
+    for group in measurement.processes:
         if group.counts:
             yield float(numpy.median(_seconds(group.counts, group.unit)))

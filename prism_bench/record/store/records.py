@@ -208,8 +208,8 @@ def records_in(root: Path | str) -> list[Path]:
 def in_order(path: Path) -> tuple[str, int]:
     """Return the key that sorts records: when they began, and their number within a second."""
     name = path.name.removesuffix(".json.gz")
-    found = _NUMBERED.fullmatch(name)
-    return (found["first"], int(found["number"])) if found else (name, 1)
+    match = _NUMBERED.fullmatch(name)
+    return (match["first"], int(match["number"])) if match else (name, 1)
 
 
 def readable(root: Path | str, machine: str | None = None) -> Iterator[tuple[Path, RunRecord]]:
@@ -242,12 +242,21 @@ def table(record: RunRecord) -> "pandas.DataFrame":
 
 def _rows(case: CaseResult) -> Iterator[tuple[object, ...]]:
     fixed = (case.name, case.kernel, case.variant, case.family, case.label)
-    for one in case.measurements:
-        for process, samples in enumerate(one.processes):
-            clocks = one.clocks[process] if process < len(one.clocks) else ()
+    for measurement in case.measurements:
+        for process, samples in enumerate(measurement.processes):
+            clocks = measurement.clocks[process] if process < len(measurement.clocks) else ()
             for index, seconds in enumerate(samples):
                 clock = clocks[index] if index < len(clocks) else None
-                yield (*fixed, one.metric, one.subject, process, index, seconds, clock, one.valid)
+                yield (
+                    *fixed,
+                    measurement.metric,
+                    measurement.subject,
+                    process,
+                    index,
+                    seconds,
+                    clock,
+                    measurement.valid,
+                )
 
 
 def load(path: Path | str) -> "pandas.DataFrame":
@@ -283,7 +292,9 @@ class CommitOrder:
     def around(cls, records: Iterable[Facts], folders: Iterable[Path]) -> "CommitOrder":
         """Return what is known of the records' commits by the first repository around `folders` that knows any."""
         places = tuple(folders)
-        commits = list(dict.fromkeys(one.commit for one in records if one.commit and _HASH.fullmatch(one.commit)))
+        commits = list(
+            dict.fromkeys(record.commit for record in records if record.commit and _HASH.fullmatch(record.commit))
+        )
         for repository in dict.fromkeys(filter(None, map(_repository, places))) if commits else ():
             dates = _dates(repository, commits)
             if dates:
@@ -297,27 +308,27 @@ class CommitOrder:
         the repository, else that of any of its records.
         """
         commits = self._commits(records)
-        known: list[_Place | None] = [commits.get(one.commit or "") for one in records]
+        known: list[_Place | None] = [commits.get(record.commit or "") for record in records]
         measured: dict[Owner, list[tuple[str, str, int]]] = {}
-        for place, one in enumerate(records):
+        for place, record in enumerate(records):
             if known[place]:
-                measured.setdefault(one.owner, []).append((one.created, one.file, place))
+                measured.setdefault(record.owner, []).append((record.created, record.file, place))
         for owned in measured.values():
             owned.sort()
         keys: list[_Place] = []
-        for one, commit in zip(records, known, strict=True):
-            within = one.created, one.file
+        for record, commit in zip(records, known, strict=True):
+            within = record.created, record.file
             if commit is None:
-                owned = measured.get(one.owner, [])
+                owned = measured.get(record.owner, [])
                 before = bisect_right(owned, (*within, len(records)))
                 previous = owned[before - 1][2] if before else -1
                 last = records[previous]
-                commit = (*(known[previous] or ()), last.created, last.file) if before else _first(one, bool(owned))
+                commit = (*(known[previous] or ()), last.created, last.file) if before else _first(record, bool(owned))
             keys.append((*commit, *within))
         order = sorted(range(len(records)), key=keys.__getitem__)
         of: dict[Owner, set[str | None]] = {}
-        for one in records:
-            of.setdefault(one.owner, set()).add(one.commit)
+        for record in records:
+            of.setdefault(record.owner, set()).add(record.commit)
         several = {owner for owner, names in of.items() if len(names) > 1 or None in names}
         return order, [place for place in order if known[place] is None and records[place].owner in several]
 
@@ -325,37 +336,37 @@ class CommitOrder:
         """Return what sorts each commit of a known date: ancestors first, others by date between them."""
         first: dict[str, str] = {}
         dates = dict(self.dates)
-        for one in records:
-            if one.commit:
-                first[one.commit] = min(first.get(one.commit, one.created), one.created)
-                if one.committed:
-                    dates.setdefault(one.commit, one.committed)
-        found: dict[str, _Place] = {}
+        for record in records:
+            if record.commit:
+                first[record.commit] = min(first.get(record.commit, record.created), record.created)
+                if record.committed:
+                    dates.setdefault(record.commit, record.committed)
+        places: dict[str, _Place] = {}
         newest = ""
-        for commit in sorted((one for one in first if one in self.ranks), key=self.ranks.__getitem__):
+        for commit in sorted((record for record in first if record in self.ranks), key=self.ranks.__getitem__):
             newest = max(newest, dates[commit])  # a child whose clock was slow is no older than its parent
-            found[commit] = newest, self.ranks[commit], "", commit
+            places[commit] = newest, self.ranks[commit], "", commit
         for commit in first:
-            if commit in dates and commit not in found:
-                found[commit] = dates[commit], -1, first[commit], commit
-        return found
+            if commit in dates and commit not in places:
+                places[commit] = dates[commit], -1, first[commit], commit
+        return places
 
     def dated(self, records: Iterable[Facts]) -> Iterator[Facts]:
         """Yield the records, those that do not know the time of their commit with that of the repository."""
-        for one in records:
-            date = None if one.committed else self.dates.get(one.commit or "")
-            yield replace(one, committed=date) if date else one
+        for record in records:
+            date = None if record.committed else self.dates.get(record.commit or "")
+            yield replace(record, committed=date) if date else record
 
 
-def _first(one: Facts, others: bool) -> _Place:
+def _first(record: Facts, others: bool) -> _Place:
     """Return the place of a record without a date that nothing with one precedes: before the `others` of its owner."""
-    return _FIRST if others else (one.created, -1, "", "")
+    return _FIRST if others else (record.created, -1, "", "")
 
 
 def _repository(folder: Path) -> Path | None:
     """Return the folder, or the nearest one around it, that is a checkout."""
     here = folder.resolve()
-    return next((one for one in (here, *here.parents) if (one / ".git").exists()), None)
+    return next((place for place in (here, *here.parents) if (place / ".git").exists()), None)
 
 
 def _dates(repository: Path, commits: Sequence[str]) -> dict[str, str]:
@@ -378,7 +389,7 @@ def _ranks(repository: Path, dates: Mapping[str, str]) -> dict[str, int]:
     return {commit: rank for rank, commit in enumerate(listed) if commit in dates}
 
 
-def _git(repository: Path, lines: Sequence[str], *words: str) -> list[str]:
+def _git(repository: Path, lines: Sequence[str], *arguments: str) -> list[str]:
     """Return the lines that git prints for the `lines` that it reads; none where it fails.
 
     Of a clone that has a part of the objects nothing is fetched.
@@ -386,7 +397,7 @@ def _git(repository: Path, lines: Sequence[str], *words: str) -> list[str]:
     environment = os.environ | {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
     try:
         done = subprocess.run(
-            ["git", "-C", str(repository), *words],
+            ["git", "-C", str(repository), *arguments],
             input="".join(f"{line}\n" for line in lines),
             env=environment,
             capture_output=True,

@@ -95,17 +95,17 @@ class ShardFolder:
         Where a shard was compacted meanwhile, the records are looked up again. Raise a ResultsError for a damaged one,
         or for a record that no shard holds any more.
         """
-        found: dict[str, PointBlock] = {}
+        blocks: dict[str, PointBlock] = {}
         places = dict(known)
         for _ in range(_TRIES):
-            left = {file: seal for file, seal in wanted.items() if file not in found}
+            left = {file: seal for file, seal in wanted.items() if file not in blocks}
             for path in dict.fromkeys(places[file] for file in left if file in places):
                 with suppress(FileNotFoundError):
-                    found |= parquet.points_of(path, left, numbers)
-            if len(found) == len(wanted):
-                return found
+                    blocks |= parquet.points_of(path, left, numbers)
+            if len(blocks) == len(wanted):
+                return blocks
             places = {file: entry.path for file, entry in self.listing().entries.items()}
-        gone = next(file for file in wanted if file not in found)
+        gone = next(file for file in wanted if file not in blocks)
         raise ResultsError(f"{self.base / gone}: its shard was removed while it was read; run the command again")
 
     def add(self, blocks: Sequence[PointBlock], drop: Iterable[str] = (), *, together: bool = False) -> list[Path]:
@@ -115,13 +115,13 @@ class ShardFolder:
         written. Raise an OSError where nothing can be written, or a ResultsError as `compact` does.
         """
         written: list[Path] = []
-        for month, own in _by_month(blocks).items():
-            if len(own) == 1 and not together:
-                path = self._small(own[0])
-                parquet.write_shard(path, [parquet.part_of(own[0])], self._maker)
+        for month, of_month in _by_month(blocks).items():
+            if len(of_month) == 1 and not together:
+                path = self._small(of_month[0])
+                parquet.write_shard(path, [parquet.part_of(of_month[0])], self._maker)
                 written.append(path)
             else:
-                written += [path for path in [self.compact(month, own, drop)] if path]
+                written += [path for path in [self.compact(month, of_month, drop)] if path]
         return written
 
     def _small(self, block: PointBlock) -> Path:
@@ -165,8 +165,8 @@ class ShardFolder:
 
     def months(self) -> list[Month]:
         """Return every month of every machine that has a shard, oldest first."""
-        found = {month_of(path) for path in self.paths()}
-        return sorted(found, key=lambda month: (month[1], month[0]))
+        months = {month_of(path) for path in self.paths()}
+        return sorted(months, key=lambda month: (month[1], month[0]))
 
 
 def month_of(path: Path) -> Month:
@@ -176,10 +176,10 @@ def month_of(path: Path) -> Month:
 
 
 def _by_month(blocks: Iterable[PointBlock]) -> dict[Month, list[PointBlock]]:
-    found: dict[Month, list[PointBlock]] = {}
-    for one in blocks:
-        found.setdefault(_month(one.file, _facts(one)), []).append(one)
-    return found
+    months: dict[Month, list[PointBlock]] = {}
+    for block in blocks:
+        months.setdefault(_month(block.file, _facts(block)), []).append(block)
+    return months
 
 
 def _month(file: str, facts: Facts) -> Month:
