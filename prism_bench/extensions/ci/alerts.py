@@ -1,4 +1,4 @@
-"""Alerts by webhook: what is new is sent once, tried again, and remembered."""
+"""Alerts by webhook: new alerts are sent once, with retries, and recorded in a ledger."""
 
 import os
 import threading
@@ -19,7 +19,7 @@ from prism_bench.io.files import write_atomically
 from prism_bench.record.alert import Alert, Occasion
 from prism_bench.units import count_text
 
-# The bodies that a webhook is sent: a plain JSON document, and the form that Slack shows.
+# Bodies of messages: a plain JSON document, and Slack's form.
 
 VERSION = 1
 # Slack refuses a message of more than 50 blocks, or a block of more than 3,000 characters.
@@ -27,7 +27,7 @@ _MOST_BLOCKS, _LONGEST_BLOCK = 48, 3000
 
 
 def plain(heading: str, alerts: Sequence[Alert]) -> dict:
-    """`version`, `heading`, and every field of every alert with its `fingerprint`."""
+    """Return `version`, `heading`, and every field of every alert with its `fingerprint`."""
     return {
         "version": VERSION,
         "heading": heading,
@@ -36,37 +36,33 @@ def plain(heading: str, alerts: Sequence[Alert]) -> dict:
 
 
 def slack(heading: str, alerts: Sequence[Alert]) -> dict:
-    """One block for the heading and one for each alert; what does not fit is counted in the last."""
+    """Return a block for the heading and one for each alert; the last counts the alerts that do not fit."""
     shown = alerts[:_MOST_BLOCKS]
     left = len(alerts) - len(shown)
     texts = [f"*{_escaped(heading)}*", *map(_slack_text, shown), *([f"and {left} more"] if left else [])]
-    return {"text": _escaped(heading), "blocks": [_block(text) for text in texts]}
+    blocks = [{"type": "section", "text": {"type": "mrkdwn", "text": text}} for text in texts]
+    return {"text": _escaped(heading), "blocks": blocks}
 
 
 def _slack_text(alert: Alert) -> str:
     subject = f"`{_escaped(alert.subject)}` " if alert.subject else ""
-    said = f"*{_escaped(alert.kind)}* {subject}{_escaped(alert.message)}"
+    message = f"*{_escaped(alert.kind)}* {subject}{_escaped(alert.message)}"
     command = f"\n```{_escaped(alert.reproduce)}```" if alert.reproduce else ""
     command = command if len(command) < _LONGEST_BLOCK / 2 else ""
-    return said[: _LONGEST_BLOCK - len(command)] + command
-
-
-def _block(text: str) -> dict[str, Any]:
-    return {"type": "section", "text": {"type": "mrkdwn", "text": text}}
+    return message[: _LONGEST_BLOCK - len(command)] + command
 
 
 def _escaped(text: str) -> str:
-    """Slack's three: a name with `<!channel>` in it must not wake a channel."""
+    """Escape Slack's three characters: a name with `<!channel>` in it must not notify a channel."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 FORMS = {"json": plain, "slack": slack}
 
 
-# Alerts that were sent before: one small JSON file, by fingerprint and destination.
+# The ledger of sent alerts: a small JSON file, by fingerprint and destination.
 
-# A current alert is sent again when it is worse by more than this than when it was sent last.
-_WORSE = 1.10
+_WORSE = 1.10  # an alert is sent again if its severity grew by more than this factor
 _VERSION = 1
 
 
@@ -78,8 +74,8 @@ class Ledger:
 
     def news(self, alerts: Iterable[Alert], form: str) -> list[Alert]:
         """Return the alerts never sent there, sent in another state, or clearly worse now; each once."""
-        alone = {alert.fingerprint: alert for alert in alerts}
-        return [alert for alert in alone.values() if self._is_news(alert, form)]
+        unique = {alert.fingerprint: alert for alert in alerts}
+        return [alert for alert in unique.values() if self._is_news(alert, form)]
 
     def _is_news(self, alert: Alert, form: str) -> bool:
         sent = self.entries.get(alert.fingerprint, {}).get("told", {}).get(form)
@@ -99,28 +95,28 @@ class Ledger:
         return replace(self, entries=entries)
 
     def settled(self, alerts: Iterable[Alert], source: str, states: Mapping[str | None, str]) -> "Ledger":
-        """Return the ledger without what a change corrected: absent now, checked, in another state than when sent.
+        """Return the ledger without corrected alerts: absent now, checked, and in another state than when sent.
 
-        What is absent in the state it was sent in remains: it flickers, and its return is no news.
+        Keep an alert that vanished in the state in which it was sent, so that its return is not reported again.
         """
-        standing = {alert.fingerprint for alert in alerts}
+        current = {alert.fingerprint for alert in alerts}
+
+        def is_corrected(entry: Mapping[str, Any]) -> bool:
+            state = states.get(entry["subject"])
+            return state is not None and all(sent["state"] != state for sent in entry["told"].values())
+
         kept = {
             fingerprint: entry
             for fingerprint, entry in self.entries.items()
-            if fingerprint in standing or entry["source"] != source or not _changed(entry, states)
+            if fingerprint in current or entry["source"] != source or not is_corrected(entry)
         }
         return replace(self, entries=kept)
 
 
-def _changed(entry: Mapping[str, Any], states: Mapping[str | None, str]) -> bool:
-    state = states.get(entry["subject"])
-    return state is not None and all(sent["state"] != state for sent in entry["told"].values())
-
-
 def merged(base: Ledger, ours: Ledger, theirs: Ledger) -> Ledger:
-    """Return the entries of both; what one of them removed since `base` and the other left alone is removed.
+    """Return the entries of both, without those that one removed since `base` and the other did not change.
 
-    Of an alert that both sent to one destination the later time counts.
+    If both sent an alert to the same destination, the later time counts.
     """
     entries: dict[str, dict[str, Any]] = {}
     for fingerprint in {**theirs.entries, **ours.entries}:
@@ -128,24 +124,24 @@ def merged(base: Ledger, ours: Ledger, theirs: Ledger) -> Ledger:
         before = base.entries.get(fingerprint)
         if here is not None and there is not None:
             entries[fingerprint] = _later(here, there)
-        elif (alone := here or there) is not None and alone != before:
-            entries[fingerprint] = alone
+        elif (entry := here or there) is not None and entry != before:
+            entries[fingerprint] = entry
     return Ledger(entries)
 
 
 def _later(here: dict[str, Any], there: dict[str, Any]) -> dict[str, Any]:
     first, second = sorted(
-        (here, there), key=lambda entry: max((one["when"] for one in entry["told"].values()), default="")
+        (here, there), key=lambda entry: max((sent["when"] for sent in entry["told"].values()), default="")
     )
     sent = dict(first["told"])
-    for form, one in second["told"].items():
-        if form not in sent or one["when"] >= sent[form]["when"]:
-            sent[form] = one
+    for form, sent_there in second["told"].items():
+        if form not in sent or sent_there["when"] >= sent[form]["when"]:
+            sent[form] = sent_there
     return {**second, "told": sent}
 
 
 def read(path: Path) -> Ledger:
-    """Return the ledger at `path`; an empty one where there is none, ResultsError if it cannot be read."""
+    """Return the ledger at `path`, empty if the file is missing; ResultsError if it cannot be read."""
     try:
         plain: Any = json_of(path, "a readable ledger of alerts")
         if plain["version"] != _VERSION:
@@ -158,12 +154,14 @@ def read(path: Path) -> Ledger:
 
 
 def _entry(plain: Mapping[str, Any]) -> dict[str, Any]:
-    sent = {form: {key: one[key] for key in ("when", "state", "severity")} for form, one in plain["told"].items()}
+    sent = {
+        form: {key: sent_to[key] for key in ("when", "state", "severity")} for form, sent_to in plain["told"].items()
+    }
     return {**{key: plain[key] for key in ("source", "kind", "subject", "message")}, "told": sent}
 
 
 def write(ledger: Ledger, path: Path) -> None:
-    """Put the ledger at `path`, whole or not at all; sorted, so that a change of it reads well."""
+    """Write the ledger to `path` atomically; sorted, so that its differences are readable."""
     text = json_text({"version": _VERSION, "entries": dict(sorted(ledger.entries.items()))}, indent=1)
     try:
         write_atomically(path, text.encode() + b"\n")
@@ -171,9 +169,9 @@ def write(ledger: Ledger, path: Path) -> None:
         raise ResultsError(f"cannot write {path}: {error.strerror}") from error
 
 
-# One message to one address: in time, tried again, and never with its secret in an error.
+# Messages: with time limits and retries; errors never contain a secret.
 #
-# Addresses and tokens are secrets, so they come from the environment and from nowhere else:
+# Addresses and tokens are secrets, so they come only from the environment:
 #
 #     PRISM_BENCH_WEBHOOK         address that is sent the plain JSON form
 #     PRISM_BENCH_WEBHOOK_TOKEN   sent to it as `Authorization: Bearer ...`, where set
@@ -184,7 +182,7 @@ _AGAIN = (408, 425, 429)  # and every 5xx: the receiver's trouble, not the messa
 
 @dataclass(frozen=True)
 class Destination:
-    """Where messages of one `form` go; neither its address nor its token is ever printed."""
+    """Destination of messages of a `form`; neither its address nor its token is ever printed."""
 
     form: str
     url: str = field(repr=False)
@@ -192,7 +190,7 @@ class Destination:
 
     @property
     def place(self) -> str:
-        """The address without what is secret in it: `https://hooks.example.org`."""
+        """The address without its secret part: `https://hooks.example.org`."""
         try:
             parts = urlsplit(self.url)
             return f"{parts.scheme}://{parts.hostname}" if parts.hostname else "an address without a host"
@@ -211,13 +209,13 @@ class RetryPolicy:
 
 
 def destinations(environment: Mapping[str, str]) -> list[Destination]:
-    """Those that the environment names; none where it names none."""
-    found = []
+    """Return the destinations that the environment names."""
+    named: list[Destination] = []
     if url := environment.get("PRISM_BENCH_WEBHOOK"):
-        found.append(Destination("json", url, environment.get("PRISM_BENCH_WEBHOOK_TOKEN") or None))
+        named.append(Destination("json", url, environment.get("PRISM_BENCH_WEBHOOK_TOKEN") or None))
     if url := environment.get("PRISM_BENCH_SLACK_WEBHOOK"):
-        found.append(Destination("slack", url))
-    return found
+        named.append(Destination("slack", url))
+    return named
 
 
 def post(
@@ -226,7 +224,7 @@ def post(
     patience: RetryPolicy | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> str | None:
-    """Send `body`; None when the receiver took it, else why not. Raises nothing."""
+    """Send `body`; return None if the receiver took it, else the reason. Never raises."""
     patience = patience or RetryPolicy()
     if urlsplit(destination.place).scheme not in ("http", "https"):
         return "not an http or https address"
@@ -277,14 +275,14 @@ def _send(destination: Destination, body: Any, timeout: float) -> _Answer:
 
 
 def _words(reason: object, timeout: float) -> str:
-    """Return the system's words for an error of the network, which hold no secret; else its kind."""
+    """Return the system's message for an error of the network, which holds no secret; else its kind."""
     if isinstance(reason, TimeoutError):
         return f"no answer within {timeout:g} s"
     return getattr(reason, "strerror", None) or type(reason).__name__
 
 
 def _seconds(headers: Message) -> float | None:
-    """Return what `Retry-After` asks for, where it is a number."""
+    """Return the seconds of `Retry-After` if it is a number."""
     asked = (headers.get("Retry-After") or "").strip()
     return float(asked) if asked.isdigit() else None
 
@@ -296,12 +294,12 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-# Deliver what is new to every destination, and remember it.
+# Delivery of new alerts to every destination.
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a message: alerts `sent`, `known` ones left out, or the `reason` why not."""
+    """Outcome of a message: alerts `sent`, `known` ones left out, or the `reason` of a failure."""
 
     place: str
     sent: int = 0
@@ -326,7 +324,7 @@ class AlertDelivery:
         return bool(self._to)
 
     def deliver(self, alerts: Sequence[Alert], occasion: Occasion, path: Path, *, send: bool = True) -> list[Outcome]:
-        """Return what became of the alerts; without `send` only the ledger at `path` learns which are over."""
+        """Return the outcomes; without `send` only the ledger at `path` is updated."""
         return tell(alerts, occasion, path, self._to if send else ())
 
 
@@ -337,10 +335,10 @@ def tell(
     to: Sequence[Destination],
     send: Callable[[Destination, dict], str | None] = post,
 ) -> list[Outcome]:
-    """Send each destination what is new to it, by the ledger at `path`; what did not arrive is sent again next time.
+    """Send each destination its new alerts, by the ledger at `path`; undelivered alerts are sent again next time.
 
-    Never fails: what went wrong is in the outcomes. A ledger that cannot be read is put aside as `<name>.unreadable`
-    and everything is sent: twice is better than never.
+    Never fails: failures are in the outcomes. A ledger that cannot be read is renamed to `<name>.unreadable` and
+    everything is sent: twice is better than never.
     """
     ledger, outcomes = _opened(path)
     before, ledger = ledger, ledger.settled(alerts, occasion.source, occasion.states)
@@ -350,14 +348,9 @@ def tell(
         reason = send(destination, FORMS[destination.form](occasion.heading, news)) if news else None
         if reason is None:
             ledger = ledger.with_sent(news, destination.form, datetime.now(UTC).isoformat(timespec="seconds"))
-        outcomes.append(_outcome(destination, len(news), known, reason))
+        failure = f"{len(news)} not delivered: {reason}" if reason else None
+        outcomes.append(Outcome(destination.place, 0 if reason else len(news), known, failure))
     return outcomes + (_kept(ledger, path) if ledger != before else [])
-
-
-def _outcome(destination: Destination, news: int, known: int, reason: str | None) -> Outcome:
-    if reason:
-        return Outcome(destination.place, 0, known, f"{news} not delivered: {reason}")
-    return Outcome(destination.place, news, known)
 
 
 def _opened(path: Path) -> tuple[Ledger, list[Outcome]]:

@@ -24,7 +24,7 @@ _TOOLS = ("driver", "nvrtc", "numpy")
 
 @dataclass(frozen=True)
 class NightlyRun:
-    """One record: when it was begun (UTC, ISO 8601), its file's name, what was measured and with which software."""
+    """A record: when it was begun (UTC, ISO 8601), its file's name, the measured commit and the software."""
 
     created: str
     record: str
@@ -55,12 +55,12 @@ def entered(record: RunRecord, name: str, ledger: Path) -> list[NightlyRun]:
 
 
 def read(ledger: Path) -> list[NightlyRun]:
-    """Return the runs of a ledger in the order of entry; raise a ResultsError with the line that is none."""
+    """Return the runs of a ledger in the order of entry; raise ResultsError with the number of an invalid line."""
     runs: list[NightlyRun] = []
     for number, line in enumerate(ledger.read_text("utf-8").splitlines() if ledger.exists() else (), 1):
         try:
             run = NightlyRun(**json.loads(line))
-            _ = run.moment, run.message  # a line that has neither is no run
+            _ = run.moment, run.message  # raise for fields of a wrong form
         except (ValueError, TypeError, AttributeError) as error:
             raise ResultsError(f"{ledger}:{number}: not a nightly run ({error}); remove or correct the line") from error
         runs.append(run)
@@ -90,13 +90,13 @@ def _branch(machine: str, runs: Sequence[NightlyRun]) -> str:
     return "".join(made)
 
 
-def _git(*words: str, stdin: str = "") -> str:
+def _git(*arguments: str, stdin: str = "") -> str:
     try:
-        done = subprocess.run(["git", *words], input=stdin.encode(), capture_output=True)
+        done = subprocess.run(["git", *arguments], input=stdin.encode(), capture_output=True)
     except OSError as error:
         raise ResultsError(f"asv's pages need git, which does not answer ({error}): install it") from error
     if done.returncode:
-        raise ResultsError(f"git {words[-1]}: {done.stderr.decode().strip()}")
+        raise ResultsError(f"git {arguments[-1]}: {done.stderr.decode().strip()}")
     return done.stdout.decode()
 
 
@@ -116,13 +116,13 @@ class AsvProject:
     site: Path
 
     @property
-    def own(self) -> Path:
-        """The folder of what is made again for every run."""
+    def generated(self) -> Path:
+        """The folder of files that are made again for every run."""
         return self.folder / ".prism-bench" / "asv"
 
     def relative(self, path: Path) -> str:
-        """Return the path as asv's configuration in `own` names it."""
-        return os.path.relpath(path.resolve(), self.own.resolve())
+        """Return the path as asv's configuration in `generated` names it."""
+        return os.path.relpath(path.resolve(), self.generated.resolve())
 
 
 def project_at(folder: Path, home: Path, site: Path) -> AsvProject | None:
@@ -137,23 +137,25 @@ def project_at(folder: Path, home: Path, site: Path) -> AsvProject | None:
     except ImportError:
         raise UsageError(f"{folder / _CONFIGURATION} needs asv: {pip_install('asv')}") from None
     try:
-        given = load_json(str(folder / _CONFIGURATION), js_comments=True)
+        settings = load_json(str(folder / _CONFIGURATION), js_comments=True)
     except Exception as error:  # asv has own errors for what is no JSON
         raise ResultsError(f"{folder / _CONFIGURATION}: not readable ({error})") from error
-    return AsvProject(folder, home, site) if _PLUGIN in given.get("plugins", []) else None
+    return AsvProject(folder, home, site) if _PLUGIN in settings.get("plugins", []) else None
 
 
 def configuration(project: AsvProject, branches: list[str]) -> dict[str, Any]:
     """Return asv's configuration for the runs, to be written into the own folder; its paths are relative to that."""
     from asv.util import load_json
 
-    given = load_json(str(project.folder / _CONFIGURATION), js_comments=True)
+    settings = load_json(str(project.folder / _CONFIGURATION), js_comments=True)
     places = {
-        name: project.relative(project.folder / given[name]) for name in ("benchmark_dir", "env_dir") if name in given
+        name: project.relative(project.folder / settings[name])
+        for name in ("benchmark_dir", "env_dir")
+        if name in settings
     }
     results, pages = project.relative(project.home / "asv-nights"), project.relative(project.site / "nights")
     ours = {"repo": "runs.git", "branches": branches, "results_dir": results, "html_dir": pages}
-    return {**given, **places, **ours, "environment_type": "existing"}
+    return {**settings, **places, **ours, "environment_type": "existing"}
 
 
 def entered_run(project: AsvProject, path: Path) -> tuple[str, str]:
@@ -162,10 +164,10 @@ def entered_run(project: AsvProject, path: Path) -> tuple[str, str]:
     machine = path_part(record.machine["id"])  # a file, a branch and a word of asv's command
     entered(record, path.name, folder / f"{machine}.jsonl")
     ledgers = {ledger.stem: runs for ledger in sorted(folder.glob("*.jsonl")) if (runs := read(ledger))}
-    project.own.mkdir(parents=True, exist_ok=True)
-    hashes = commits(ledgers, project.own / "runs.git")
+    project.generated.mkdir(parents=True, exist_ok=True)
+    hashes = commits(ledgers, project.generated / "runs.git")
     text = json_text(configuration(project, list(ledgers)), indent=1)
-    write_atomically(project.own / "asv.json", text.encode())
+    write_atomically(project.generated / "asv.json", text.encode())
     return machine, hashes[machine][[run.record for run in ledgers[machine]].index(path.name)]
 
 
@@ -196,10 +198,10 @@ def hand_over(project: AsvProject, record: Path, log: Path) -> Path:
     return project.site / "nights" / "index.html"
 
 
-def _asv(project: AsvProject, log: int, *words: str, record: Path | None = None) -> None:
-    command = [sys.executable, "-m", "asv", "--config", str(project.own / "asv.json"), *words]
+def _asv(project: AsvProject, log: int, *arguments: str, record: Path | None = None) -> None:
+    command = [sys.executable, "-m", "asv", "--config", str(project.generated / "asv.json"), *arguments]
     chosen = {"PRISM_BENCH_ASV_RECORD": str(record.resolve())} if record else {}
     # asv takes what PYTHONPATH names out of sys.path, the standard library too where it is named.
     done = subprocess.run(command, cwd=project.folder, env={**os.environ, **chosen}, stdout=log, stderr=log)
     if done.returncode and not (record and done.returncode == _WRONG_KERNEL):
-        raise ResultsError(f"asv {words[0]} ended with {done.returncode}")
+        raise ResultsError(f"asv {arguments[0]} ended with {done.returncode}")

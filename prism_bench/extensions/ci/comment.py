@@ -1,4 +1,4 @@
-"""Comment on a pull request: Markdown made of the JSON that `prism-bench compare` prints."""
+"""Comment on a pull request: Markdown from the JSON that `prism-bench compare` prints."""
 
 import re
 import shlex
@@ -16,7 +16,7 @@ from prism_bench.report.gate import plain_text
 from prism_bench.report.plain import backend_text
 from prism_bench.run.builds import WORKING_TREE
 
-# Comparison as a comment reads it from JSON; the file may come from a stranger, and is data alone.
+# The comparison, read from JSON; the file may come from a stranger, and is only data.
 
 _LARGEST = 20_000_000  # bytes of a comparison's file: one of 100,000 cases is smaller
 _MOST_CASES = 100_000
@@ -43,7 +43,7 @@ class ComparedEntry:
 
 @dataclass(frozen=True)
 class CommentedCase:
-    """One case; fields are those of `prism-bench compare --json`, absent ones are unknown."""
+    """Case of a comparison; fields are those of `prism-bench compare --json`, absent ones are unknown."""
 
     case: _Text
     verdict: _Text
@@ -65,7 +65,7 @@ class CommentedCase:
 
 @dataclass(frozen=True)
 class ComparedFinding:
-    """One finding about the comparison or a case."""
+    """Finding about the comparison or a case."""
 
     gravity: _Text
     kind: _Text
@@ -75,7 +75,7 @@ class ComparedFinding:
 
 @dataclass(frozen=True)
 class ComparedOptions:
-    """Options of the command that compared, as far as they decide what is measured; absent ones had their defaults."""
+    """Options of the comparing command that decide what is measured; absent ones had their defaults."""
 
     catalogue: Annotated[str, Meta(max_length=1_000)] | None = None
     labels: Annotated[list[_Label], Meta(max_length=10)] = field(default_factory=list[str])
@@ -88,8 +88,8 @@ class ComparedOptions:
         return not path.is_absolute() and ".." not in path.parts and "\\" not in str(path)
 
     @property
-    def words(self) -> list[str]:
-        """The options as a command line has them."""
+    def arguments(self) -> list[str]:
+        """The options as command-line arguments."""
         catalogue = ["--catalogue", self.catalogue] if self.catalogue else []
         labels = [word for label in self.labels for word in ("--label", label)]
         return [*catalogue, *labels, *(["--metric", self.metric] if self.metric else [])]
@@ -116,7 +116,7 @@ class ComparedFile:
 
 
 def read_comparison(path: Path) -> ComparedFile:
-    """Return the comparison in a file; ResultsError if it is none, or too large."""
+    """Return the comparison in a file; ResultsError if it is invalid or too large."""
     what = "a comparison; 'prism-bench compare --json' prints one"
     try:
         size = path.stat().st_size
@@ -130,33 +130,33 @@ def read_comparison(path: Path) -> ComparedFile:
         raise ResultsError(f"{path}: not {what} ({error})") from error
 
 
-# Text of strangers in Markdown of GitHub and GitLab: names and reasons stay text, whatever they contain.
+# Text of strangers in Markdown of GitHub and GitLab: any name or reason stays text.
 
 _FENCE = re.compile(r"`{3,}")
 
 
-def text(words: str) -> str:
-    """Return words that are no markup, no mention, no link, no reference to another issue, and one line."""
-    escaped = plain_text(_printable(words)).replace("!", "\\!")
+def text(raw: str) -> str:
+    """Return the text escaped into one line without markup, mentions, links and references to issues."""
+    escaped = plain_text(_printable(raw)).replace("!", "\\!")
     return escaped.replace("://", ":&#8203;//").replace("www.", "www&#8203;.")
 
 
-def _printable(words: str) -> str:
-    """Return the words without letters that hide others or turn their order."""
-    return "".join(letter if letter.isprintable() or letter.isspace() else "" for letter in words)
+def _printable(raw: str) -> str:
+    """Return the text without characters that hide others or reverse their order."""
+    return "".join(letter if letter.isprintable() or letter.isspace() else "" for letter in raw)
 
 
-def _shell_block(words: Sequence[str]) -> str:
-    """Return a command as a fenced block, which no word of it can leave."""
-    line = " ".join(_printable(shlex.join(words)).split())
+def _shell_block(arguments: Sequence[str]) -> str:
+    """Return a command as a fenced block that no argument can close."""
+    line = " ".join(_printable(shlex.join(arguments)).split())
     ticks = max((len(run) for run in _FENCE.findall(line)), default=2) + 1
     return f"{'`' * ticks}bash\n{line}\n{'`' * ticks}"
 
 
-# Comment's Markdown: what cannot be trusted first, then what became slower, why, and how to repeat it.
+# The comment: first what cannot be trusted, then slower cases, their causes, and the command that repeats them.
 #
-# The first line is a mark, by which whoever posts the comment finds it again. GitHub takes 65,536 characters: rows that
-# do not fit are counted, never dropped in silence.
+# The first line is a mark by which `forges` finds the comment again. GitHub takes 65,536 characters: rows that do not
+# fit are counted.
 
 MARK = "<!-- prism-bench comment -->"
 LONGEST = 65_000  # characters
@@ -168,83 +168,92 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _SPACE = 600  # characters kept for notes of what was cut
 
 
-def comment(found: ComparedFile, page: str | None = None) -> str:
-    """Return the comment, ending with a newline; `page` is a link to all numbers, UsageError if it is none."""
-    moved = [*found.of("slower"), *found.of("faster")]
-    fixed = [MARK, f"### {headline(found)}", _origin(found), *_alarms(found)]
-    last = [_repeat(found, moved), _link(page), _small_print(found)]
+def comment(comparison: ComparedFile, page: str | None = None) -> str:
+    """Return the comment, ending with a newline; `page` is the address of all numbers, UsageError if it is invalid."""
+    moved = [*comparison.of("slower"), *comparison.of("faster")]
+    fixed = [MARK, f"### {headline(comparison)}", _origin(comparison), *_alarms(comparison)]
+    notes = [text(note) for note in comparison.notes[:5]]
+    small_print = f"<sub>{'. '.join(notes)}.</sub>" if notes else ""
+    last = [_repeat(comparison, moved), _link(page), small_print]
     room = LONGEST - sum(len(block) + 2 for block in [*fixed, *last])
     blocks: list[str] = []
-    for rows, frame in _sections(found, moved):
+    for rows, frame in _sections(comparison, moved):
         block = _fitted(rows, frame, room)
         room -= len(block) + 2
         blocks.append(block)
     return "\n\n".join(block for block in [*fixed, *blocks, *last] if block) + "\n"
 
 
-def headline(found: ComparedFile) -> str:
+def headline(comparison: ComparedFile) -> str:
     """Return the counts in one line; what cannot be trusted comes first."""
-    untrusted, bad = _untrusted(found), {finding.case for finding in found.findings if finding.gravity == "bad"}
-    broken = [row for row in _unmeasured(found) if row.case in bad]
+    untrusted, bad = (
+        _untrusted(comparison),
+        {finding.case for finding in comparison.findings if finding.gravity == "bad"},
+    )
+    broken = [row for row in _unmeasured(comparison) if row.case in bad]
     counts = [
-        (len(found.of("slower")), "slower"),
-        (len(found.of("faster")), "faster"),
-        (len(found.of("inconclusive")), "undecided"),
-        (len(_unchanged(found)), "unchanged"),
+        (len(comparison.of("slower")), "slower"),
+        (len(comparison.of("faster")), "faster"),
+        (len(comparison.of("inconclusive")), "undecided"),
+        (len(_unchanged(comparison)), "unchanged"),
         (len(broken), "broken"),
-        (len(_unmeasured(found)) - len(broken), "not compared"),
+        (len(_unmeasured(comparison)) - len(broken), "not compared"),
         (len(untrusted), "untrusted"),
     ]
-    words = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing was compared"
-    if any(finding.gravity == "untrusted" and finding.case is None for finding in found.findings):
-        return f"Prism Bench: cannot be trusted ({words})"
-    return f"Prism Bench: {words}"
+    parts = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing was compared"
+    if any(finding.gravity == "untrusted" and finding.case is None for finding in comparison.findings):
+        return f"Prism Bench: cannot be trusted ({parts})"
+    return f"Prism Bench: {parts}"
 
 
-def _untrusted(found: ComparedFile) -> list[CommentedCase]:
+def _untrusted(comparison: ComparedFile) -> list[CommentedCase]:
     """Return the cases whose times on one side cannot be trusted."""
-    return [row for row in found.of("not compared") if "not to be trusted" in (row.reason or "")]
+    return [row for row in comparison.of("not compared") if "not to be trusted" in (row.reason or "")]
 
 
-def _unmeasured(found: ComparedFile) -> list[CommentedCase]:
-    return [row for row in found.of("not compared") if row not in _untrusted(found)]
+def _unmeasured(comparison: ComparedFile) -> list[CommentedCase]:
+    return [row for row in comparison.of("not compared") if row not in _untrusted(comparison)]
 
 
-def _unchanged(found: ComparedFile) -> list[CommentedCase]:
-    return found.of("same", "same machine code")
+def _unchanged(comparison: ComparedFile) -> list[CommentedCase]:
+    return comparison.of("same", "same machine code")
 
 
-def _origin(found: ComparedFile) -> str:
+def _origin(comparison: ComparedFile) -> str:
     old, new = (
         f"{text(name)} ({commit[:8]})" if _COMMIT.fullmatch(commit or "") and commit else text(name)
-        for name, commit in zip((found.a, found.b), found.commits, strict=True)
+        for name, commit in zip((comparison.a, comparison.b), comparison.commits, strict=True)
     )
-    where = ", ".join(text(words) for words in (found.device, found.backend and backend_text(found.backend)) if words)
-    ended = "" if found.complete else " **It was cut short: not everything was measured.**"
+    where = ", ".join(
+        text(name) for name in (comparison.device, comparison.backend and backend_text(comparison.backend)) if name
+    )
+    ended = "" if comparison.complete else " **It was cut short: not everything was measured.**"
     return f"{new} against {old}{f', on {where}' if where else ''}.{ended}"
 
 
-def _alarms(found: ComparedFile) -> Iterator[str]:
+def _alarms(comparison: ComparedFile) -> Iterator[str]:
     """Yield the findings about the whole comparison that are worse than a note."""
-    words = [finding.message for finding in found.findings if finding.case is None and finding.gravity != "note"]
-    if words:
-        yield "> [!WARNING]\n" + "\n".join(f"> {text(word)}" for word in words[:5])
+    messages = [
+        finding.message for finding in comparison.findings if finding.case is None and finding.gravity != "note"
+    ]
+    if messages:
+        yield "> [!WARNING]\n" + "\n".join(f"> {text(word)}" for word in messages[:5])
 
 
 _Section = tuple[list[str], tuple[str, str]]
 
 
-def _sections(found: ComparedFile, moved: Sequence[CommentedCase]) -> Iterator[_Section]:
-    """Yield each section's lines, and what comes before and after them."""
-    top = f"| | case | {text(found.a)} | {text(found.b)} | change | 95 % interval | registers | spills |\n"
+def _sections(comparison: ComparedFile, moved: Sequence[CommentedCase]) -> Iterator[_Section]:
+    """Yield each section's lines, with the texts before and after them."""
+    top = f"| | case | {text(comparison.a)} | {text(comparison.b)} | change | 95 % interval | registers | spills |\n"
     table = top + "|---|---|---:|---:|---:|---|---|---|\n"
     yield [_row(row) for row in moved], (table, "")
     yield [f"- {text(row.case)}: {reason}" for row in moved if (reason := _reason(row))], ("**Why**\n\n", "")
-    broken = [*_untrusted(found), *_unmeasured(found)]
+    broken = [*_untrusted(comparison), *_unmeasured(comparison)]
     yield [f"- {text(row.case)}: {text(row.reason or row.verdict)}" for row in broken], ("**Not compared**\n\n", "")
-    undecided = found.of("inconclusive")
+    undecided = comparison.of("inconclusive")
     yield _listed(undecided), _folded(f"{len(undecided)} undecided")
-    same = _unchanged(found)
+    same = _unchanged(comparison)
     code = sum(row.identical or row.verdict == "same machine code" for row in same)
     yield _listed(same[:_FOLDED]), _folded(f"{len(same)} unchanged, {code} of them with the same machine code")
 
@@ -258,7 +267,7 @@ def _listed(rows: Iterable[CommentedCase]) -> list[str]:
 
 
 def _fitted(rows: Sequence[str], frame: tuple[str, str], room: int) -> str:
-    """Return the rows that fit in their frame, with the number of those that do not."""
+    """Return the rows that fit, in their frame, with the number of the others."""
     if not rows:
         return ""
     room -= sum(map(len, frame)) + _SPACE
@@ -290,53 +299,55 @@ def _percent(ratio: float | None) -> str:
 
 
 def _both(pair: tuple[int | None, int | None], unit: str = "") -> str:
-    old, new = ("?" if one is None else f"{one}{unit}" for one in pair)
+    old, new = ("?" if number is None else f"{number}{unit}" for number in pair)
     if pair == (None, None):
         return "-"
     return old if pair[0] == pair[1] else f"{old} → {new}"
 
 
 def _reason(row: CommentedCase) -> str:
-    """Return why the time may have changed: machine code by kinds of instructions, the launch, or neither."""
-    parts = [words for entry in row.code_difference if (words := _entry(entry))]
+    """Return the possible causes of a changed time: machine code by kinds of instructions, and the launch."""
+    parts = [change for entry in row.code_difference if (change := _entry(entry))]
     old, new = row.plan
     if old is not None and new is not None and old != new:
         parts.append(f"launch {text('; '.join(old))} → {text('; '.join(new))}")
     known = {"code", "launch"}
     parts += [text(f"{word} changed") for word in row.changed if word not in known or not parts]
-    parts += [text(words) for words in (row.code_note, row.reason) if words]
+    parts += [text(note) for note in (row.code_note, row.reason) if note]
     return "; ".join(parts) or ("same machine code and launch" if row.identical else "")
 
 
 def _entry(entry: ComparedEntry) -> str:
     """Return what changed in one entry, the kinds of instructions that changed most."""
-    moved = sorted(entry.kinds.items(), key=lambda one: -abs(one[1][1] - one[1][0]))
-    words = [f"{text(kind)} {old} → {new}" for kind, (old, new) in moved if old != new]
-    more = [f"{len(words) - _KINDS} more kinds"] if len(words) > _KINDS else []
+    moved = sorted(entry.kinds.items(), key=lambda item: -abs(item[1][1] - item[1][0]))
+    changes = [f"{text(kind)} {old} → {new}" for kind, (old, new) in moved if old != new]
+    more = [f"{len(changes) - _KINDS} more kinds"] if len(changes) > _KINDS else []
     facts = (("registers", entry.registers), ("spilled bytes", entry.spill_bytes), ("instructions", entry.instructions))
-    words = [*(f"{name} {_both(pair)}" for name, pair in facts if pair[0] != pair[1]), *words[:_KINDS], *more]
+    changes = [*(f"{name} {_both(pair)}" for name, pair in facts if pair[0] != pair[1]), *changes[:_KINDS], *more]
     name = f"`{entry.entry}`" if entry.entry.isidentifier() else text(entry.entry)
-    listed = f" ({', '.join(words)})" if words else ""
+    listed = f" ({', '.join(changes)})" if changes else ""
     return f"machine code of {name} {text(entry.state)}{listed}"
 
 
-def _repeat(found: ComparedFile, moved: Sequence[CommentedCase]) -> str:
-    """Return the command that measures what moved again; nothing where its catalogue is not in the repository.
+def _repeat(comparison: ComparedFile, moved: Sequence[CommentedCase]) -> str:
+    """Return the command that measures the changed cases again; empty if the catalogue is not in the repository.
 
-    A stranger's file chooses commits, cases, a folder of the repository, labels and metric of it, no more.
+    A stranger's file only chooses its commits, cases, labels, metric and a folder of the repository.
     """
-    if not found.options.are_repeatable:
+    if not comparison.options.are_repeatable:
         return ""
-    sides = [name for name in (found.a, found.b) if name != WORKING_TREE]
+    sides = [name for name in (comparison.a, comparison.b) if name != WORKING_TREE]
     if (
         len(sides) == 2
-        and found.commits[0] != found.commits[1]
-        and all(_COMMIT.fullmatch(commit or "") for commit in found.commits)
+        and comparison.commits[0] != comparison.commits[1]
+        and all(_COMMIT.fullmatch(commit or "") for commit in comparison.commits)
     ):
-        sides = [str(commit)[:12] for commit in found.commits]
+        sides = [str(commit)[:12] for commit in comparison.commits]
     names = [row.case for row in moved] if len(moved) <= _NAMED else []
     chosen = [word for name in names for word in ("--filter", name)]
-    return f"Repeat:\n\n{_shell_block(['prism-bench', 'compare', *found.options.words, *chosen, '--', *sides])}"
+    return (
+        f"Repeat:\n\n{_shell_block(['prism-bench', 'compare', *comparison.options.arguments, *chosen, '--', *sides])}"
+    )
 
 
 def _link(page: str | None) -> str:
@@ -345,8 +356,3 @@ def _link(page: str | None) -> str:
     if not _ADDRESS.fullmatch(page):
         raise UsageError(f"--page {page!r}: give an address such as https://example.org/site/compare.html")
     return f"[All numbers]({page})"
-
-
-def _small_print(found: ComparedFile) -> str:
-    notes = [text(note) for note in found.notes[:5]]
-    return f"<sub>{'. '.join(notes)}.</sub>" if notes else ""

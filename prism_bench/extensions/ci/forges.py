@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from email.message import Message
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from prism_bench.errors import ForgeError
 from prism_bench.io.documents import json_text
 
-# Requests to the API of a forge: in time, tried again within bounds, and never with the token in an error.
+# Requests to the API of a forge: with time limits and retries; errors never contain the token.
 
 _TIMEOUT = 20.0  # seconds of one attempt
 _ATTEMPTS = 4
@@ -27,7 +27,7 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True)
 class ApiAnswer:
-    """What the API answered: its `status`, the parsed JSON, and its headers."""
+    """Answer of the API: its `status`, the parsed JSON, and its headers."""
 
     status: int
     json: Any = None
@@ -49,7 +49,7 @@ class ApiAnswer:
 
 
 class Api:
-    """One forge's API at `url`; `headers` hold the token, which leaves this class in requests alone."""
+    """API of a forge at `url`; `headers` hold the token, which leaves this class only in requests."""
 
     def __init__(self, url: str, headers: Mapping[str, str], sleep: Callable[[float], None] = time.sleep) -> None:
         parts = urlsplit(url)
@@ -65,7 +65,7 @@ class Api:
         """Return the answer, whatever its status; ForgeError without an answer, or if a limit takes too long."""
         waited, reason = 0.0, ""
         for attempt in range(_ATTEMPTS):
-            answer, reason = self._once(method, path, body)
+            answer, reason = self._attempt(method, path, body)
             if answer is not None and not answer.limited and answer.status < 500:
                 return answer
             wait = (answer.wait(time.time()) if answer is not None and answer.limited else None) or 2.0**attempt
@@ -76,8 +76,8 @@ class Api:
                 waited += wait
         raise ForgeError(f"{self.host}: {reason}, {_ATTEMPTS} attempts; run the command again when it answers")
 
-    def _once(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[ApiAnswer | None, str]:
-        """Return the answer of one attempt and what was wrong with it, without a word that may hold the token."""
+    def _attempt(self, method: str, path: str, body: Mapping[str, Any] | None) -> tuple[ApiAnswer | None, str]:
+        """Return the answer of one attempt and the problem, in a text that cannot contain the token."""
         data = None if body is None else json_text(body).encode()
         headers = {"Content-Type": "application/json", "User-Agent": "prism-bench", **self._headers}
         request = urllib.request.Request(self._url + path, data, headers, method=method)
@@ -98,8 +98,6 @@ class _RedirectsRefused(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any, **__: Any) -> None:
         return None
 
-
-# Comments on pull requests of GitHub, of a repository and of forks.
 
 _PAGES, _PER_PAGE = 30, 100
 _Table = dict[str, Any]
@@ -124,17 +122,17 @@ class GitHub:
     def posted(self, text: str, number: int | None) -> str:
         """Write or update the comment; return its address."""
         number = number or self._number()
-        found = self._own(number, text.splitlines()[0])
+        comment = self._find_own(number, text.splitlines()[0])
         issues = f"/repos/{self._repository}/issues"
-        if found is None:
+        if comment is None:
             answer = self._api.ask("POST", f"{issues}/{number}/comments", {"body": text})
         else:
-            answer = self._api.ask("PATCH", f"{issues}/comments/{found}", {"body": text})
+            answer = self._api.ask("PATCH", f"{issues}/comments/{comment}", {"body": text})
         self._require(answer, f"write a comment on pull request {number}")
         return str(answer.json.get("html_url", ""))
 
     def _number(self) -> int:
-        """Return the pull request of the event; of a finished workflow the one whose head it ran."""
+        """Return the pull request of the event; of a finished workflow, the pull request whose head it ran."""
         for table in (self._event.get("pull_request"), self._event.get("issue")):
             if isinstance(table, dict) and isinstance(number := cast(_Table, table).get("number"), int):
                 return number
@@ -144,33 +142,33 @@ class GitHub:
         raise ForgeError("this event has no pull request: run the step on pull_request, or give --pull-request")
 
     def _number_of_run(self, run: _Table) -> int:
-        """Return the open pull request whose head a workflow ran; the event lists none of forks."""
+        """Return the open pull request whose head a workflow ran; the event does not list those of forks."""
         owner = ((run.get("head_repository") or {}).get("owner") or {}).get("login") or ""
         branch, commit = str(run.get("head_branch") or ""), run.get("head_sha")
-        query = f"?state=open&per_page={_PER_PAGE}&head={_quoted(f'{owner}:{branch}')}"
+        query = f"?state=open&per_page={_PER_PAGE}&head={quote(f'{owner}:{branch}', safe='')}"
         answer = self._api.ask("GET", f"/repos/{self._repository}/pulls{query}")
         self._require(answer, "list pull requests")
-        for one in answer.json:
-            if one.get("head", {}).get("sha") == commit:
-                return int(one["number"])
+        for request in answer.json:
+            if request.get("head", {}).get("sha") == commit:
+                return int(request["number"])
         raise ForgeError("no open pull request has the commit that was measured: it was closed, or has newer commits")
 
-    def _own(self, number: int, mark: str) -> int | None:
+    def _find_own(self, number: int, mark: str) -> int | None:
         """Return the id of our comment; one that somebody else wrote could be changed by them later."""
         login = self._login()
         for page in range(1, _PAGES + 1):
             path = f"/repos/{self._repository}/issues/{number}/comments?per_page={_PER_PAGE}&page={page}"
             answer = self._api.ask("GET", path)
             self._require(answer, f"read the comments of pull request {number}")
-            for one in answer.json:
-                if str(one.get("body") or "").startswith(mark) and _is_ours(one.get("user") or {}, login):
-                    return int(one["id"])
+            for comment in answer.json:
+                if str(comment.get("body") or "").startswith(mark) and _is_ours(comment.get("user") or {}, login):
+                    return int(comment["id"])
             if len(answer.json) < _PER_PAGE:
                 break
         return None
 
     def _login(self) -> str | None:
-        """Return whose token it is; None for that of a job, which may not ask and writes as a bot."""
+        """Return the user of the token; None for a job's token, which may not ask and writes as a bot."""
         answer = self._api.ask("GET", "/user")
         return str(answer.json["login"]) if answer.status == 200 else None
 
@@ -189,22 +187,14 @@ def _is_ours(user: _Table, login: str | None) -> bool:
     return user.get("login") == login if login else user.get("type") == "Bot"
 
 
-def _quoted(words: str) -> str:
-    from urllib.parse import quote
-
-    return quote(words, safe="")
-
-
 def _event(path: str | None) -> _Table:
     """Return the payload of the job's event; empty without one."""
     try:
-        found = json.loads(Path(path).read_text()) if path else {}
+        event = json.loads(Path(path).read_text()) if path else {}
     except (OSError, ValueError) as error:
         raise ForgeError(f"GITHUB_EVENT_PATH={path}: not a readable event ({type(error).__name__})") from None
-    return cast(_Table, found) if isinstance(found, dict) else {}
+    return cast(_Table, event) if isinstance(event, dict) else {}
 
-
-# Notes on merge requests of GitLab.
 
 _TOKEN = "set GITLAB_TOKEN, a masked variable with a project access token of scope api and role Reporter"
 
@@ -230,25 +220,23 @@ class GitLab:
                 "this pipeline has no merge request: run the job for merge_request_event, or give --pull-request"
             )
         notes = f"/projects/{self._project}/merge_requests/{number}/notes"
-        found = self._own(notes, text.splitlines()[0])
-        answer = self._api.ask(
-            "POST" if found is None else "PUT", notes + (f"/{found}" if found else ""), {"body": text}
-        )
+        note = self._find_own(notes, text.splitlines()[0])
+        answer = self._api.ask("POST" if note is None else "PUT", notes + (f"/{note}" if note else ""), {"body": text})
         self._require(answer, "write a note")
         return f"{self._web}/-/merge_requests/{number}#note_{answer.json['id']}"
 
-    def _own(self, notes: str, mark: str) -> int | None:
-        """Return the id of our note; a token that may not ask whose it is has none."""
+    def _find_own(self, notes: str, mark: str) -> int | None:
+        """Return the id of our note; None if the token may not ask for its user."""
         user = self._api.ask("GET", "/user")
         if user.status != 200:
             return None
         for page in range(1, _PAGES + 1):
             answer = self._api.ask("GET", f"{notes}?per_page={_PER_PAGE}&page={page}")
             self._require(answer, "read the notes")
-            for one in answer.json:
-                is_ours = (one.get("author") or {}).get("id") == user.json["id"]
-                if is_ours and str(one.get("body") or "").startswith(mark):
-                    return int(one["id"])
+            for note in answer.json:
+                is_ours = (note.get("author") or {}).get("id") == user.json["id"]
+                if is_ours and str(note.get("body") or "").startswith(mark):
+                    return int(note["id"])
             if len(answer.json) < _PER_PAGE:
                 break
         return None
@@ -260,9 +248,6 @@ class GitLab:
             raise ForgeError(f"{self._api.host}: could not {deed} (HTTP {answer.status}); see --pull-request and CI_*")
 
 
-# One updated comment on the pull request or merge request of a job, on GitHub or GitLab.
-
-
 def posted(
     text: str,
     number: int | None = None,
@@ -271,8 +256,8 @@ def posted(
 ) -> str:
     """Write the comment whose first line is the mark of `text`, or update it; return its address.
 
-    `number` is that of the pull request, by default the one of the job's event. A ForgeError with the cure where there
-    is no token, no right, no pull request, or no answer.
+    `number` is that of the pull request, by default that of the job's event. Raise ForgeError with the remedy without
+    a token, permission, pull request or answer.
     """
     known = os.environ if environment is None else environment
     if known.get("GITLAB_CI"):

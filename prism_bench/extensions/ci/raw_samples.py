@@ -1,4 +1,4 @@
-"""Raw samples of records that are no longer in the checkout, and processes that only log."""
+"""Raw samples of records that are no longer in the checkout, and worker processes that only log."""
 
 import subprocess
 import sys
@@ -13,10 +13,8 @@ from prism_bench.extensions.ci.keeping.storage import RECORDS, sound_contents
 from prism_bench.io.files import cache_folder, path_part, write_atomically
 from prism_bench.record.store.shards import ShardFolder
 
-# Raw samples of records that are not in the checkout any more: which may go, and where the others are read from.
-#
-# Shards hold what a trend and a verdict need of a record. Its raw samples are in the record, which the project's
-# history (`prism-bench history`) may keep on a branch, in a folder or in a bucket.
+# Shards hold the parts of a record that trends and verdicts need. Its raw samples are in the record, which the
+# project's history (`prism-bench history`) may keep on a branch, in a folder or in a bucket.
 
 _AT_ONCE = 64  # copies that are read at once
 _NOWHERE = "its raw samples are nowhere else: 'prism-bench history keep' keeps them"
@@ -24,7 +22,7 @@ _DAMAGED = "its copy is missing or damaged"
 
 
 class KeptRaw:
-    """The records that a history keeps, read once, as far as shards of the checkout know them.
+    """Records of a history that shards of the checkout know; each is read once.
 
     `open_target` returns the history when it is first needed.
     """
@@ -44,7 +42,7 @@ class KeptRaw:
     def problems(self, paths: Sequence[Path]) -> Iterator[str | None]:
         """Yield for each record why its raw samples are not in the history; None if its copy is the same.
 
-        Every copy is read: its name in the list of the history proves nothing. Raise where the list cannot be read.
+        Every copy is read: its name in the history's list is no proof. Raise if the list cannot be read.
         """
         for begin in range(0, len(paths), _AT_ONCE):
             group = paths[begin : begin + _AT_ONCE]
@@ -56,14 +54,14 @@ class KeptRaw:
                 yield f"{_DAMAGED} in {self._target.address}" if damaged else None if known else _NOWHERE
 
     def has(self, path: Path) -> bool:
-        """Return whether the history has a record that was at `path`, in a folder with shards, and it can be read."""
+        """Return whether the history has a readable copy of the record that was at `path`, in a folder with shards."""
         try:
             return self.copy(path) is not None
         except (PrismBenchError, OSError):
-            return False  # what is missing is only missing
+            return False
 
     def copy(self, path: Path) -> Path | None:
-        """Return the path of a copy in the user's cache; raise ResultsError if it is not what was kept.
+        """Return the path of a copy in the user's cache; raise ResultsError if the kept copy is damaged.
 
         None if the history has no such record, or no history can be read.
         """
@@ -71,10 +69,10 @@ class KeptRaw:
             with suppress(PrismBenchError):
                 if digests := self._files.get(_name(path)):
                     self._copies[path] = self._copied(path, digests[0])
-        found = self._copies.get(path)
-        if isinstance(found, ResultsError):
-            raise found
-        return found
+        copy = self._copies.get(path)
+        if isinstance(copy, ResultsError):
+            raise copy
+        return copy
 
     def _copied(self, path: Path, digest: str) -> Path | ResultsError:
         place = cache_folder("raw") / path_part(digest) / path.name
@@ -87,29 +85,26 @@ class KeptRaw:
 
 
 def _name(path: Path) -> str:
-    """Return the name of a record in a history: its path in the folder of the runs, whose own name does not count."""
+    """Return the name of a record in a history: its path relative to the folder of the runs."""
     return "/".join((RECORDS, *path.parts[-2:]))
 
 
 def kept_raw(address: str | None) -> KeptRaw:
-    """Return the records of the history at the address; without one of that which the project configures."""
+    """Return the records of the history at the address, by default the configured history."""
     return KeptRaw(lambda: history_target(address))
 
 
-# Processes of our own that exchange no messages: what they print goes to files, which others read as they grow.
-
-
 def logged_process(
-    program: str, words: Sequence[str], variables: Mapping[str, str], files: tuple[Path, Path]
+    program: str, arguments: Sequence[str], variables: Mapping[str, str], files: tuple[Path, Path]
 ) -> "subprocess.Popen[bytes]":
-    """Start the module with the words; `files` get its standard output and standard error, `variables` is all it has.
+    """Start a module; `files` get its standard output and standard error, `variables` is its whole environment.
 
     It leads its own process group, so that a terminal's Ctrl-C reaches only its parent. Its standard input is a pipe
-    that nobody writes to: where it ends, the parent has ended.
+    without a writer: the pipe closes when the parent ends.
     """
     with files[0].open("wb") as output, files[1].open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", program, *words],
+            [sys.executable, "-m", program, *arguments],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=log,

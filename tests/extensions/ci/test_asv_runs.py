@@ -80,7 +80,7 @@ def test_the_configuration_is_that_of_the_project_with_other_places(tmp_path):
         "\n".join(line for line in (HOUSE / "asv.conf.json").read_text().splitlines() if "//" not in line)
     )
     assert ("runs.git", ["box"]) == (made["repo"], made["branches"])
-    found = {name: (project.own / made[name]).resolve() for name in ("benchmark_dir", "results_dir", "html_dir")}
+    found = {name: (project.generated / made[name]).resolve() for name in ("benchmark_dir", "results_dir", "html_dir")}
     assert {
         "benchmark_dir": HOUSE / given["benchmark_dir"], "results_dir": HOUSE / "reports/asv-nights",
         "html_dir": HOUSE / "reports/site/nights",

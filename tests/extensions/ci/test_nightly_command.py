@@ -55,9 +55,9 @@ def test_measuring_again_keeps_the_options_and_chooses_the_cases(tmp_path):
     assert (5, ("--label", "S0", "--label", "S1", "--timeout", "30.0", "--no-energy")) == (processes, rest)
     plan = NightlyPlan(tmp_path, (), 1, None, tmp_path, tmp_path, tmp_path, processes=processes, options=rest)
     output = str(tmp_path / "again.json.gz")
-    again_words = plan.again_words(tmp_path / "again.json.gz", ["softmax[n=1]"], 2)
-    assert ["--no-peers", "--processes", "2", "--output", output, "softmax[n=1]"] == again_words[-6:]
-    nightly_command.parsed(again_words[1:-3] + again_words[-1:])
+    again_arguments = plan.again_arguments(tmp_path / "again.json.gz", ["softmax[n=1]"], 2)
+    assert ["--no-peers", "--processes", "2", "--output", output, "softmax[n=1]"] == again_arguments[-6:]
+    nightly_command.parsed(again_arguments[1:-3] + again_arguments[-1:])
 
 
 def test_a_kernel_that_is_not_there_ends_with_2_and_its_reason(shell, toys):

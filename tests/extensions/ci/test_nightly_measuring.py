@@ -101,7 +101,7 @@ def test_every_part_has_its_gpu_and_its_share(stub, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,5")
     plan = plan_of(stub, 2)
     assert ["3", "5"] == plan.devices
-    words = plan.run_words(2, stub / "2.json.gz")
+    words = plan.run_arguments(2, stub / "2.json.gz")
     assert ["--part", "2/2", "--output", str(stub / "2.json.gz")] == words[-4:]
     assert "softmax" in words and "--lanes" in words
 

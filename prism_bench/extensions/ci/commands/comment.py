@@ -36,7 +36,9 @@ def command(
     """
     from prism_bench.extensions.ci.comment import comment, read_comparison
 
-    text = comment(read_comparison(comparison), page or _configured_page())
+    configuration = project.current()
+    configured = configuration.section("pull-request", PullRequestKeys).page if configuration else None
+    text = comment(read_comparison(comparison), page or configured)
     if not json:
         typer.echo(text, nl=False)
     if not post:
@@ -51,11 +53,6 @@ def command(
         _end(text, None, json=json)
         raise
     _end(text, url, json=json)
-
-
-def _configured_page() -> str | None:
-    found = project.current()
-    return found.section("pull-request", PullRequestKeys).page if found else None
 
 
 def _end(text: str, url: str | None, *, json: bool) -> None:

@@ -58,8 +58,8 @@ def _contexts(runs: Path, catalogue: Catalogue) -> "tuple[list[SiteContext], Seq
     places = Places(runs)
     with options.err().status("reading records"), no_collection():
         history = store.read_history(runs)
-        found = list(contexts(newest_of_each(history, places), history, places, catalogue))
-    return found, store.unusable_newest(history)
+        of_machines = list(contexts(newest_of_each(history, places), history, places, catalogue))
+    return of_machines, store.unusable_newest(history)
 
 
 def _write(path: Path | None, form: Callable[[dict[str, Any]], str], contents: dict[str, Any]) -> None:

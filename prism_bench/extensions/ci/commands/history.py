@@ -63,13 +63,13 @@ _Answer = tuple[dict[str, object], list[str], int]  # for programs, for people, 
 def _fetch(target: "HistoryTarget", checkout: "Checkout") -> _Answer:
     from prism_bench.extensions.ci.keeping import fetch
 
-    found = fetch(target, checkout)
-    some = f"{_files(len(found.written))} of {found.files} written into {checkout.runs.parent}"
-    line = f"history: {some}" if found.files else f"history: none yet at {target.address}"
-    count = len(found.problems)
-    damaged = [f"history: {count} of {_files(found.files)} damaged or missing at {target.address}"] if count else []
-    plain = {"files": found.files, "written": list(found.written), "problems": list(found.problems)}
-    return plain, [*found.problems, line, *damaged], int(bool(count))
+    fetched = fetch(target, checkout)
+    some = f"{_files(len(fetched.written))} of {fetched.files} written into {checkout.runs.parent}"
+    line = f"history: {some}" if fetched.files else f"history: none yet at {target.address}"
+    count = len(fetched.problems)
+    damaged = [f"history: {count} of {_files(fetched.files)} damaged or missing at {target.address}"] if count else []
+    plain = {"files": fetched.files, "written": list(fetched.written), "problems": list(fetched.problems)}
+    return plain, [*fetched.problems, line, *damaged], int(bool(count))
 
 
 def _keep(target: "HistoryTarget", checkout: "Checkout") -> _Answer:
@@ -82,9 +82,9 @@ def _keep(target: "HistoryTarget", checkout: "Checkout") -> _Answer:
 
 
 def _list(target: "HistoryTarget", checkout: "Checkout") -> _Answer:
-    found = target.keeps()
-    rows = [{"id": one.id, "when": one.when, "who": one.who, "files": one.files} for one in found]
-    lines = [f"{one.when[:19]}  {one.files:5} files  {one.who}  {one.id}" for one in found]
+    kept = target.keeps()
+    rows = [{"id": entry.id, "when": entry.when, "who": entry.who, "files": entry.files} for entry in kept]
+    lines = [f"{entry.when[:19]}  {entry.files:5} files  {entry.who}  {entry.id}" for entry in kept]
     return {"keeps": rows}, lines or [f"history: none yet at {target.address}"], 0
 
 

@@ -63,12 +63,12 @@ def command(
     from prism_bench.extensions.ci.nightly.run import nightly
 
     keys = _keys()
-    given = tuple(words or keys.run)
-    asked = parsed(given)
+    arguments = tuple(words or keys.run)
+    asked = parsed(arguments)
     kept = history_target(None).address if (keys.history if history is None else history) else None
     plan = NightlyPlan(
         root(),
-        given,
+        arguments,
         gpus or keys.gpus,
         catalogue=catalogue,
         runs=runs,
@@ -84,8 +84,8 @@ def command(
         return
     if asked.backend is None:
         _require_gpu()
-    found = options.open_catalogue(catalogue)
-    result = nightly(plan, found, _output(found, json=json))
+    opened = options.open_catalogue(catalogue)
+    result = nightly(plan, opened, _output(opened, json=json))
     _finish(result, json=json)
     raise SystemExit(result.exit_code)
 
@@ -93,8 +93,8 @@ def command(
 def _keys() -> "NightlyKeys":
     from prism_bench.extensions.ci.nightly import NightlyKeys
 
-    found = project.current()
-    return found.section("nightly", NightlyKeys) if found else NightlyKeys()
+    configuration = project.current()
+    return configuration.section("nightly", NightlyKeys) if configuration else NightlyKeys()
 
 
 @dataclass(frozen=True)
@@ -109,23 +109,23 @@ class ParsedRun:
     backend: str | None
 
 
-def parsed(words: "Sequence[str]") -> ParsedRun:
+def parsed(arguments: "Sequence[str]") -> ParsedRun:
     """Parse the words as `prism-bench run` would; refuse what it would refuse before anything is measured."""
     parser = typer.Typer(add_completion=False)
     parser.command(run.NAME)(run.command)
-    found = typer.main.get_command(parser).make_context(f"prism-bench {run.NAME}", list(words))
+    context = typer.main.get_command(parser).make_context(f"prism-bench {run.NAME}", list(arguments))
     for name in _CHOSEN_HERE:
-        if found.params.get(name) is not None:
+        if context.params.get(name) is not None:
             raise UsageError(f"--{name}: nightly chooses it, by --gpus; leave it out")
     rest: list[str] = []
-    for parameter in found.command.params:
-        source = found.get_parameter_source(str(parameter.name))
+    for parameter in context.command.params:
+        source = context.get_parameter_source(str(parameter.name))
         if parameter.name not in _CHOSEN_AGAIN and source and source.name == "COMMANDLINE":
-            rest += _words_of(found.params[str(parameter.name)], parameter.opts, parameter.secondary_opts)
+            rest += _words_of(context.params[str(parameter.name)], parameter.opts, parameter.secondary_opts)
     configuration = project.current()
-    named = found.params.get("backend") or (configuration.keys.backend if configuration else None)
-    backend = named or ("cuda" if found.params.get("fleet") else None)
-    return ParsedRun(int(found.params["processes"]), tuple(rest), backend)
+    named = context.params.get("backend") or (configuration.keys.backend if configuration else None)
+    backend = named or ("cuda" if context.params.get("fleet") else None)
+    return ParsedRun(int(context.params["processes"]), tuple(rest), backend)
 
 
 def _words_of(value: object, names: "Sequence[str]", opposites: "Sequence[str]") -> list[str]:
@@ -133,7 +133,7 @@ def _words_of(value: object, names: "Sequence[str]", opposites: "Sequence[str]")
     if isinstance(value, bool):
         return [(names if value else opposites)[0]]
     values = cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else [value]
-    return [word for one in values for word in (names[0], str(one))]
+    return [word for value in values for word in (names[0], str(value))]
 
 
 def _require_gpu() -> None:

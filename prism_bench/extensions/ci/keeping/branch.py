@@ -1,11 +1,11 @@
-"""A history on a branch of the remote, apart from the sources."""
+"""History on a branch of the remote, separate from the sources, and the last common state of a checkout."""
 
 import hashlib
 import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -16,7 +16,7 @@ from prism_bench.extensions.ci.keeping.storage import BRANCH, Content, HistorySt
 from prism_bench.io.files import Schema, write_atomically
 from prism_bench.units import count_text
 
-# Git of the repository around a folder, for what is kept on a branch: never asks for a password, never hangs.
+# Git never asks for a password and never hangs.
 
 _SECONDS = 600
 _ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
@@ -25,7 +25,7 @@ _FOLDER = "or keep the history in a folder: --to FOLDER"
 
 @dataclass(frozen=True)
 class GitDone:
-    """What a git command ended with: its exit code, output and errors."""
+    """Result of a git command: its exit code, output and errors."""
 
     code: int
     output: bytes
@@ -51,21 +51,21 @@ class Git:
     folder: Path
     extra: Mapping[str, str] = field(default_factory=dict)
 
-    def run(self, *words: str, stdin: bytes = b"") -> GitDone:
-        """Run a command whatever it ends with; raise UsageError if there is no git or it does not answer."""
+    def run(self, *arguments: str, stdin: bytes = b"") -> GitDone:
+        """Run a command and return any result; raise UsageError if git is missing or does not answer."""
         settings = {"GIT_SSH_COMMAND": "ssh -o BatchMode=yes", **os.environ, **_ENVIRONMENT, **self.extra}
-        command = ["git", "-C", str(self.folder), *words]
+        command = ["git", "-C", str(self.folder), *arguments]
         try:
             done = subprocess.run(command, input=stdin, capture_output=True, env=settings, timeout=_SECONDS)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise UsageError(f"git does not answer here ({error}): install git, {_FOLDER}") from None
         return GitDone(done.returncode, done.stdout, done.stderr.decode(errors="replace"))
 
-    def __call__(self, *words: str, stdin: bytes = b"") -> GitDone:
-        """Run a command that must end with 0; raise a UsageError with git's reason where it does not."""
-        done = self.run(*words, stdin=stdin)
+    def __call__(self, *arguments: str, stdin: bytes = b"") -> GitDone:
+        """Run a command that must succeed; raise UsageError with git's reason if it fails."""
+        done = self.run(*arguments, stdin=stdin)
         if done.code:
-            raise UsageError(f"git {words[0]} failed: {done.reason}")
+            raise UsageError(f"git {arguments[0]} failed: {done.reason}")
         return done
 
     def require_repository(self) -> None:
@@ -79,7 +79,7 @@ class Git:
             raise UsageError(f"the repository has no remote {remote}: 'git remote add {remote} URL', {_FOLDER}")
 
 
-# A history on a branch of the remote, apart from the sources: a commit for each keep. The checkout stays as it is.
+# The branch: a commit for each keep. The checkout does not change.
 
 _REMOTE, _PREFIX = "origin", "reports/"
 _WHO = {
@@ -87,7 +87,7 @@ _WHO = {
     for role in ("AUTHOR", "COMMITTER")
     for fact, value in {"NAME": "Prism Bench", "EMAIL": "prism-bench@localhost"}.items()
 }
-# What git reports while another push is under way and the branch has not moved yet.
+# Git's reports while another push is in progress and the branch has not moved yet.
 _OTHER_PUSH = re.compile(r"cannot lock ref|failed to update ref|fetch first|non-fast-forward|incorrect old value")
 _AGAIN = "fetch it again in a new clone"
 _WRITE = "give the job a token that may write (on GitHub: 'permissions: contents: write')"
@@ -117,21 +117,16 @@ class Branch:
         return hashlib.new(self._algorithm, b"blob %d\0" % len(data) + data).hexdigest()
 
     def read(self) -> HistoryState:
-        """Fetch the branch; raise a UsageError for one that holds other files, or a remote that does not answer."""
-        if not self._fetched():
+        """Fetch the branch; raise UsageError if it holds other files, ResultsError if the remote does not answer."""
+        if not self._tip():
             return HistoryState()
+        done = self._git.run("fetch", "--quiet", "--no-tags", _REMOTE, f"+refs/heads/{self.name}:{self._ref}")
+        if done.code:
+            raise ResultsError(f"{_REMOTE} does not give the branch {self.name}: {done.reason}; try again")
         version = self._git("rev-parse", self._ref).text
         rows = self._git("ls-tree", "-r", "-z", "--full-tree", version).output.decode(errors="replace").split("\0")
         files = dict(self._file(row) for row in rows if row)
         return HistoryState(files, version)
-
-    def _fetched(self) -> bool:
-        tip = self._tip()
-        if tip:
-            done = self._git.run("fetch", "--quiet", "--no-tags", _REMOTE, f"+refs/heads/{self.name}:{self._ref}")
-            if done.code:
-                raise ResultsError(f"{_REMOTE} does not give the branch {self.name}: {done.reason}; try again")
-        return bool(tip)
 
     def _tip(self) -> str:
         """Return the commit that the remote's branch is at; empty if there is no such branch."""
@@ -143,7 +138,7 @@ class Branch:
         return done.text.partition("\t")[0]
 
     def _file(self, row: str) -> tuple[str, tuple[str, ...]]:
-        """Return name and digests of a row of `ls-tree`; raise a UsageError for what no history holds."""
+        """Return name and digests of a row of `ls-tree`; raise UsageError for a file that no history holds."""
         facts, _, path = row.partition("\t")
         mode, _, digest = facts.split(" ")[:3]
         name = path.removeprefix(_PREFIX)
@@ -162,19 +157,19 @@ class Branch:
                 done = self._git.run("cat-file", "blob", digest)
                 yield ResultsError(f"{name}: {done.reason}; {_AGAIN}") if done.code else done.output
             return
-        place = 0
+        position = 0
         for name, digest in wanted:
-            end = done.output.find(b"\n", place)
-            header = done.output[place:end].split()
-            place = end + 1
+            end = done.output.find(b"\n", position)
+            header = done.output[position:end].split()
+            position = end + 1
             if len(header) != 3:
                 yield ResultsError(f"{name}: the clone lacks {digest} of the branch {self.name}; {_AGAIN}")
                 continue
-            yield done.output[place : place + int(header[2])]
-            place += int(header[2]) + 1
+            yield done.output[position : position + int(header[2])]
+            position += int(header[2]) + 1
 
     def write(self, state: HistoryState, changes: Mapping[str, Content]) -> str:
-        """Push one commit with the changes; raise HistoryMoved where the branch moved since `state` was read."""
+        """Push one commit with the changes; raise HistoryMoved if the branch moved since `state` was read."""
         commit = self._commit(state, changes)
         done = self._git.run("push", "--quiet", "--no-verify", _REMOTE, f"{commit}:refs/heads/{self.name}")
         if done.code:
@@ -192,20 +187,17 @@ class Branch:
         try:
             if state.version:
                 git("read-tree", state.version)
-            git("update-index", "-z", "--index-info", stdin=self._rows(changes))
+            rows: list[str] = []
+            for name, content in changes.items():
+                data = content if isinstance(content, bytes) else content.read_bytes()
+                blob = self._git("hash-object", "-w", "--stdin", stdin=data).text
+                rows.append(f"100644 {blob}\t{_PREFIX}{name}\0")
+            git("update-index", "-z", "--index-info", stdin="".join(rows).encode())
             tree = git("write-tree").text
         finally:
             Path(index).unlink(missing_ok=True)
         parent = ("-p", state.version) if state.version else ()
         return git("commit-tree", tree, *parent, "-m", f"Keep {count_text(len(changes), 'file')} of nightly runs").text
-
-    def _rows(self, changes: Mapping[str, Content]) -> bytes:
-        rows = [f"100644 {self._blob(content)}\t{_PREFIX}{name}\0" for name, content in changes.items()]
-        return "".join(rows).encode()
-
-    def _blob(self, content: Content) -> str:
-        data = content if isinstance(content, bytes) else content.read_bytes()
-        return self._git("hash-object", "-w", "--stdin", stdin=data).text
 
     def keeps(self) -> list[Keep]:
         """Return the commits of the branch, the newest first."""
@@ -214,7 +206,12 @@ class Branch:
             return []
         form = "--format=%x00%H%x09%cI%x09%an"
         log = self._git("log", form, "--name-only", "--no-renames", "-m", "--first-parent", state.version).text
-        return [_keep(block.strip().splitlines()) for block in log.split("\0") if block.strip()]
+        keeps: list[Keep] = []
+        for block in filter(None, map(str.strip, log.split("\0"))):
+            header, *names = block.splitlines()
+            commit, when, who = header.split("\t")
+            keeps.append(Keep(commit, when, who, sum(bool(PurePosixPath(name).name) for name in names)))
+        return keeps
 
     def problems(self) -> list[str]:
         """Return what git finds wrong with the objects of the branch."""
@@ -223,18 +220,13 @@ class Branch:
         return [f"the branch {self.name}: {done.reason}"] if done and done.code else []
 
 
-def _keep(lines: Sequence[str]) -> Keep:
-    commit, when, who = lines[0].split("\t")
-    return Keep(commit, when, who, sum(bool(PurePosixPath(line).name) for line in lines[1:]))
-
-
-# What a checkout and its history had in common last: it shows who changed a file since.
+# The last common state of a checkout and its history shows which side changed a file since.
 
 _SCHEMA = Schema("what was common with a history", 1, "prism-bench history fetch")
 
 
 class Base:
-    """Digests by name and contents of what is merged, in `.prism-bench/history/<address>` of the checkout."""
+    """Last common state: digests by name and merged contents, in `.prism-bench/history/<address>` of the checkout."""
 
     def __init__(self, folder: Path, address: str) -> None:
         digest = hashlib.sha256(address.encode()).hexdigest()[:16]
@@ -252,7 +244,7 @@ class Base:
         return path.read_bytes() if is_kept(name) and path.is_file() else None
 
     def write(self, digests: Mapping[str, str], contents: Mapping[str, bytes]) -> None:
-        """Keep what is common now; the digests come last, so that an interrupted write leaves the state before."""
+        """Write the common state; the digests come last, so that an interrupted write leaves the former state."""
         for name, data in contents.items():
             if is_merged(name):
                 write_atomically(self._folder / "files" / name, data)
@@ -261,8 +253,8 @@ class Base:
 
 
 def own_folder(folder: Path) -> Path:
-    """Return `.prism-bench` in the folder, made with a `.gitignore` that leaves all of it out of git."""
-    own = folder / ".prism-bench"
-    if not (own / ".gitignore").is_file():
-        write_atomically(own / ".gitignore", b"*\n")
-    return own
+    """Return `.prism-bench` in the folder, created with a `.gitignore` that keeps all of it out of git."""
+    hidden = folder / ".prism-bench"
+    if not (hidden / ".gitignore").is_file():
+        write_atomically(hidden / ".gitignore", b"*\n")
+    return hidden

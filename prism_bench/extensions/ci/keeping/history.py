@@ -1,4 +1,4 @@
-"""A history and the files of a checkout: fetch, keep, list and verify."""
+"""Exchange of files between a checkout and its history: fetch, keep and verify."""
 
 import re
 import time
@@ -45,38 +45,7 @@ from prism_bench.record.store.history import listed
 from prism_bench.record.store.parquet import parts_of
 from prism_bench.record.store.shards import ShardFolder
 
-# Contents of a history: each file is read as what its name promises.
-
-_READERS = {
-    RECORDS: store.read,
-    LEDGERS: asv_ledger.read,
-    ALERTS: alert_ledger.read,
-    ASV: lambda path: json_of(path, "a result of asv"),
-}
-
-
-def _content_problems(target: HistoryTarget, files: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Yield a sentence for each file that is missing, has another digest, or cannot be read as what it is."""
-    with TemporaryDirectory() as folder:
-        for (name, _), data in zip(files, sound_contents(target, files), strict=True):
-            if isinstance(data, bytes):
-                yield from _unreadable(Path(folder) / Path(name).name, name, data)
-            else:
-                yield str(data)
-
-
-def _unreadable(path: Path, name: str, data: bytes) -> Iterator[str]:
-    path.write_bytes(data)
-    try:
-        reader = parts_of if is_shard(name) else _READERS[name.partition("/")[0]]
-        reader(path)
-    except PrismBenchError as error:
-        yield str(error).replace(str(path), name, 1)
-    finally:
-        path.unlink()
-
-
-# One content from two: ledgers of runs, and the state of alerts.
+# Merging of two contents: ledgers of runs, and the state of alerts.
 
 
 def merged(name: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
@@ -88,25 +57,20 @@ def merged(name: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
         return theirs
     if theirs == base:
         return ours
-    return _lines(ours, theirs) if name.startswith(f"{LEDGERS}/") else _alerts(name, base, ours, theirs)
-
-
-def _lines(ours: bytes, theirs: bytes) -> bytes:
-    """Return the lines of theirs, then those that only ours has: a line keeps its place, and so its commit."""
-    first = theirs.splitlines()
-    known = set(first)
-    return b"".join(line + b"\n" for line in [*first, *(line for line in ours.splitlines() if line not in known)])
-
-
-def _alerts(name: str, base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
+    if name.startswith(f"{LEDGERS}/"):
+        # The lines of theirs come first: a line keeps its place, and so its commit.
+        lines = theirs.splitlines()
+        known = set(lines)
+        lines += [line for line in ours.splitlines() if line not in known]
+        return b"".join(line + b"\n" for line in lines)
     with TemporaryDirectory() as folder:
-        read = [_read(Path(folder) / str(i), name, text) for i, text in enumerate((base, ours, theirs))]
+        ledgers = [_alerts(Path(folder) / str(i), name, text) for i, text in enumerate((base, ours, theirs))]
         path = Path(folder) / "merged"
-        alert_ledger.write(alert_ledger.merged(*read), path)
+        alert_ledger.write(alert_ledger.merged(*ledgers), path)
         return path.read_bytes()
 
 
-def _read(path: Path, name: str, text: bytes | None) -> alert_ledger.Ledger:
+def _alerts(path: Path, name: str, text: bytes | None) -> alert_ledger.Ledger:
     if text is not None:
         path.write_bytes(text)
     try:
@@ -116,7 +80,7 @@ def _read(path: Path, name: str, text: bytes | None) -> alert_ledger.Ledger:
         raise ResultsError(f"{name}: {reason}; correct or remove the file, then try again") from error
 
 
-# What to do with a file that a checkout and its history have in different versions.
+# Differences between the versions of a checkout and its history.
 
 # write: the source's; merge: both; number: the source's under another name; replace: the last writer's; None: nothing
 Action = Literal["write", "merge", "number", "replace"]
@@ -124,33 +88,33 @@ Action = Literal["write", "merge", "number", "replace"]
 
 @dataclass(frozen=True)
 class Digests:
-    """Digests of one file: where it comes from, where it goes to, and what both had in common; empty: absent."""
+    """Digests of a file at its source, at its destination, and when both last agreed; empty: absent."""
 
     source: str
     destination: str
     base: str
 
 
-def action(name: str, found: Digests) -> Action | None:
-    """Return what brings the source's version to the destination and loses nothing that is there."""
-    if not found.destination:
+def action(name: str, digests: Digests) -> Action | None:
+    """Return the action that brings the source's version to the destination without loss there."""
+    if not digests.destination:
         return "write"
-    if found.source == found.destination:
+    if digests.source == digests.destination:
         return None
     if is_merged(name):
         return "merge"
-    if found.destination == found.base:
+    if digests.destination == digests.base:
         return "write"
-    if found.source == found.base:
+    if digests.source == digests.base:
         return None
     return "number" if is_record(name) else "replace"
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A history with one version of each file: `digests` by name, and contents that only `made` has so far.
+    """History with a single version of each file: `digests` by name, and the contents `made` by merging.
 
-    `problems` are sentences on the contents that were missing or damaged; None where such a content is an error.
+    `problems` are sentences on missing or damaged contents; with None such a content is an error.
     """
 
     target: HistoryTarget
@@ -159,7 +123,7 @@ class Remote:
     problems: list[str] | None = None
 
     def load(self, names: Container[str]) -> dict[str, bytes]:
-        """Return the contents of these files, as far as they are there."""
+        """Return the contents of those of the files that the history has."""
         kept = [(name, digest) for name, digest in self.digests.items() if name in names and name not in self.made]
         loaded = {name: data for (name, _), data in _sound(self.target, kept, self.problems)}
         return {**loaded, **{name: data for name, data in self.made.items() if name in names}}
@@ -170,7 +134,7 @@ def _sound(
 ) -> Iterator[tuple[tuple[str, str], bytes]]:
     """Yield each file, name and digest, with its content.
 
-    One that is missing or damaged is left out and a sentence is added to `problems`; without these, raise its error.
+    A missing or damaged content is left out, and a sentence is added to `problems`; with None, raise its error.
     """
     for file, data in zip(files, sound_contents(target, files), strict=True):
         if isinstance(data, bytes):
@@ -182,18 +146,18 @@ def _sound(
 
 
 def families(digests: Mapping[str, str]) -> dict[tuple[str, str], set[str]]:
-    """Return the digests of records by what their names have in common."""
-    found: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    """Return the digests of records by the common part of their names."""
+    by_family: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
     for name, digest in digests.items():
         if is_record(name):
-            found[family(name)].add(digest)
-    return found
+            by_family[family(name)].add(digest)
+    return by_family
 
 
 def _resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | None = None) -> Remote:
-    """Return the history with one version of each file; what keepers at once wrote is merged or numbered.
+    """Return the history with a single version of each file; simultaneous versions are merged or numbered.
 
-    Versions that are missing or damaged are left out; see `sound`.
+    Versions that are missing or damaged are left out; see `_sound`.
     """
     digests = {name: versions[-1] for name, versions in state.files.items()}
     made: dict[str, bytes] = {}
@@ -217,9 +181,9 @@ def _resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | 
     return Remote(target, digests, made, problems)
 
 
-# A history and the files of a checkout: fetch, keep, list and verify.
+# Fetch, keep and verify.
 #
-# A keep only adds files and merges state; it removes nothing. What keepers at the same time wrote is all kept:
+# A keep only adds files and merges state; it removes nothing. All files of simultaneous keeps are kept:
 #
 #     records             both; the second under the next number of its name
 #     ledgers of runs     the lines of both
@@ -232,7 +196,7 @@ _TRIES, WAIT = 6, 0.5  # while others keep at the same time; seconds, longer aft
 
 @dataclass(frozen=True)
 class Fetched:
-    """Names of the files that a fetch wrote, how many the history has, and a sentence for each that is damaged."""
+    """Names of the files that a fetch wrote, the number in the history, and a sentence for each damaged file."""
 
     written: tuple[str, ...]
     files: int
@@ -249,16 +213,16 @@ class KeptHistory:
 
 @dataclass(frozen=True)
 class Checkout:
-    """The files of a checkout that are kept: records below `runs`, the others next to it; `base` was common last."""
+    """Kept files of a checkout: records below `runs`, the others next to it; `base` is the last common state."""
 
     runs: Path
     base: Base
 
 
 def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
-    """Write what the history has here, each file whole or not at all; local changes since the last keep stay.
+    """Write the files of the history into the checkout atomically; local changes since the last keep stay.
 
-    A file that is missing there or damaged is left out. Raise ResultsError for a history that cannot be read.
+    A file that is missing or damaged in the history is left out. Raise ResultsError for an unreadable history.
     """
     state, problems = target.read(), list[str]()
     remote = _resolved(target, state, problems)
@@ -267,10 +231,10 @@ def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
     local = local_files(checkout.runs)
     written: list[str] = []
     held: set[str] | None = None
-    # Shards first, since they hold what records need not be fetched for; what is new before what is replaced.
+    # Shards first: records that they hold need not be fetched. New files before replaced ones.
     for name in sorted(actions, key=lambda name: (not is_shard(name), name in local)):
         if held is None and not is_shard(name):
-            held = _held(checkout.runs)
+            held = {f"{RECORDS}/{file}" for file in listed(ShardFolder(checkout.runs)).entries}
         if (what := actions[name]) and name in loaded and not (name in (held or ()) and name not in local):
             written += _write_local(name, what, loaded[name], checkout, {*remote.digests, *local, *written})
     common = {
@@ -284,7 +248,7 @@ def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
 
 
 def _fetch_actions(remote: Remote, checkout: Checkout) -> dict[str, Action | None]:
-    """Return what each file of the history needs here."""
+    """Return the action that each file of the history needs in the checkout."""
     local = local_files(checkout.runs)
     ours = {name: _digest(path, remote.target) for name, path in local.items()}
     here, there = families(ours), families(remote.digests)
@@ -300,13 +264,8 @@ def _fetch_actions(remote: Remote, checkout: Checkout) -> dict[str, Action | Non
     return actions
 
 
-def _held(runs: Path) -> set[str]:
-    """Return the names of the records that shards below `runs` hold: their raw samples are fetched when needed."""
-    return {f"{RECORDS}/{file}" for file in listed(ShardFolder(runs)).entries}
-
-
 def _write_local(name: str, what: Action, theirs: bytes, checkout: Checkout, taken: Container[str]) -> list[str]:
-    """Write a file of the history as `what` has it; return the names that changed."""
+    """Write a file of the history by the action; return the names that changed."""
     wanted = theirs
     if what == "merge":
         ours = local_path(checkout.runs, name).read_bytes()
@@ -320,10 +279,10 @@ def _write_local(name: str, what: Action, theirs: bytes, checkout: Checkout, tak
 
 
 def keep(target: HistoryTarget, checkout: Checkout) -> KeptHistory:
-    """Keep the files of the checkout; where another keeper was first, read the history again and merge.
+    """Keep the files of the checkout; if another keeper was faster, read the history again and merge.
 
-    Raise HistoryMoved where others were first TRIES times in a row, or UsageError if the folder of the records is
-    none; then nothing of this keep is written.
+    Raise HistoryMoved if others were faster `_TRIES` times in a row, UsageError for an invalid folder of records; then
+    nothing of this keep is written.
     """
     for attempt in range(_TRIES):
         state = target.read()
@@ -331,7 +290,7 @@ def keep(target: HistoryTarget, checkout: Checkout) -> KeptHistory:
         remote = _resolved(target, state)
         changes, common = _changes(remote, checkout)
         try:
-            made = _write_remote(target, state, changes)
+            name = target.write(state, changes) if changes else None
         except HistoryMoved:
             if attempt == _TRIES - 1:
                 raise
@@ -339,16 +298,12 @@ def keep(target: HistoryTarget, checkout: Checkout) -> KeptHistory:
             continue
         files = local_files(checkout.runs)
         checkout.base.write(common, {name: files[name].read_bytes() for name in common if is_merged(name)})
-        return KeptHistory(made, tuple(sorted(changes)))
+        return KeptHistory(name, tuple(sorted(changes)))
     raise AssertionError("the last try returns or raises")
 
 
-def _write_remote(target: HistoryTarget, state: HistoryState, changes: Mapping[str, Content]) -> str | None:
-    return target.write(state, changes) if changes else None
-
-
 def _changes(remote: Remote, checkout: Checkout) -> tuple[dict[str, Content], dict[str, str]]:
-    """Return what the history gets, by name, and the digests of what is common after that."""
+    """Return the changes of the history by name, and the digests that are common after them."""
     changes: dict[str, Content] = dict(remote.made)
     digests, common = dict(remote.digests), dict[str, str]()
     files = local_files(checkout.runs)
@@ -373,11 +328,32 @@ def _changes(remote: Remote, checkout: Checkout) -> tuple[dict[str, Content], di
 
 
 def verified(target: HistoryTarget) -> tuple[int, list[str]]:
-    """Return how many files the history has, and a sentence for each that is missing, damaged or no such file."""
-    found = target.problems()
+    """Return the number of files in the history, and a sentence for each that is missing, damaged or unreadable."""
+    problems = list(target.problems())
     state = target.read()
     files = [(name, digest) for name, versions in state.files.items() for digest in versions]
-    return len(files), [*found, *_content_problems(target, files)]
+    with TemporaryDirectory() as folder:
+        for (name, _), data in zip(files, sound_contents(target, files), strict=True):
+            if not isinstance(data, bytes):
+                problems.append(str(data))
+                continue
+            path = Path(folder) / Path(name).name
+            path.write_bytes(data)
+            try:
+                reader = parts_of if is_shard(name) else _READERS[name.partition("/")[0]]
+                reader(path)
+            except PrismBenchError as error:
+                problems.append(str(error).replace(str(path), name, 1))
+            path.unlink()
+    return len(files), problems
+
+
+_READERS = {
+    RECORDS: store.read,
+    LEDGERS: asv_ledger.read,
+    ALERTS: alert_ledger.read,
+    ASV: lambda path: json_of(path, "a result of asv"),
+}
 
 
 def _digest(path: Path, target: HistoryTarget) -> str:
@@ -385,7 +361,7 @@ def _digest(path: Path, target: HistoryTarget) -> str:
     return target.digest(path.read_bytes()) if path.is_file() else ""
 
 
-# The history at an address, and the one that the project's configuration names in the table `history`.
+# The history at an address, or that of the table `history` in the project's configuration.
 
 
 @dataclass(frozen=True)
@@ -399,7 +375,7 @@ class HistoryKeys:
 def opened(address: str, folder: Path, options: Mapping[str, object] | None = None) -> HistoryTarget:
     """Return the target of an address: `branch:NAME` of the repository around `folder`, an fsspec URL, or a folder.
 
-    `options` go to fsspec. Raise UsageError for an address that is none, or a package that is missing.
+    `options` go to fsspec. Raise UsageError for an invalid address or a missing package.
     """
     if address.startswith(BRANCH):
         return Branch(address.removeprefix(BRANCH), folder)
@@ -412,14 +388,14 @@ def opened(address: str, folder: Path, options: Mapping[str, object] | None = No
 
 def root() -> Path:
     """Return the folder of the project's configuration, else the current one."""
-    found = project.current()
-    return found.root if found else Path.cwd()
+    configuration = project.current()
+    return configuration.root if configuration else Path.cwd()
 
 
 def history_keys() -> HistoryKeys:
     """Return the configured keys; raise a UsageError for wrong ones."""
-    found = project.current()
-    return found.section("history", HistoryKeys) if found else HistoryKeys()
+    configuration = project.current()
+    return configuration.section("history", HistoryKeys) if configuration else HistoryKeys()
 
 
 def history_target(to: str | None) -> HistoryTarget:

@@ -1,4 +1,4 @@
-"""Places of a history: a bucket of files named by content, with a manifest for each state."""
+"""Storage of a history: names of the kept files, and a bucket of files named by content with a manifest per keep."""
 
 import hashlib
 import json
@@ -24,23 +24,23 @@ RECORDS, LEDGERS, ASV, ALERTS = _PLACES = ("runs", "nights", "asv-nights", "aler
 
 
 def is_kept(name: str) -> bool:
-    """Return whether the name belongs to a history: a file in one of PLACES, by a path that stays there."""
+    """Return whether the name belongs to a history: a file in one of _PLACES, by a path that stays there."""
     parts = PurePosixPath(name).parts
     return len(parts) > 1 and parts[0] in _PLACES and ".." not in parts and str(PurePosixPath(name)) == name
 
 
 def is_merged(name: str) -> bool:
-    """Return whether two contents of the file become one: ledgers and the state of alerts."""
+    """Return whether two contents of the file are merged: ledgers and the state of alerts."""
     return name.startswith((f"{LEDGERS}/", f"{ALERTS}/"))
 
 
 def is_record(name: str) -> bool:
-    """Return whether the file is a run record, which nobody replaces but its writer."""
+    """Return whether the file is a run record, which only its writer replaces."""
     return name.startswith(f"{RECORDS}/") and not is_shard(name)
 
 
 def is_shard(name: str) -> bool:
-    """Return whether the file is a shard of records: made of them, so that the last one written counts."""
+    """Return whether the file is a shard of records: derived from them, so that the last written shard counts."""
     return name.startswith(f"{RECORDS}/") and name.endswith(SHARD)
 
 
@@ -51,20 +51,15 @@ def _folder(runs: Path, place: str) -> Path:
 
 def local_files(runs: Path) -> dict[str, Path]:
     """Return the files that are kept, by name, where the records are below `runs`."""
-    found = (
-        (place, folder, path)
-        for place in _PLACES
-        for folder in [_folder(runs, place)]
-        for path in sorted(folder.rglob("*"))
-    )
-    return {
-        f"{place}/{path.relative_to(folder).as_posix()}": path
-        for place, folder, path in found
-        if path.is_file()
-        and not path.is_symlink()
-        and not path.name.endswith(ENDING)
-        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    }
+    files: dict[str, Path] = {}
+    for place in _PLACES:
+        folder = _folder(runs, place)
+        for path in sorted(folder.rglob("*")):
+            relative = path.relative_to(folder)
+            hidden = path.name.endswith(ENDING) or any(part.startswith(".") for part in relative.parts)
+            if path.is_file() and not path.is_symlink() and not hidden:
+                files[f"{place}/{relative.as_posix()}"] = path
+    return files
 
 
 def local_path(runs: Path, name: str) -> Path:
@@ -85,17 +80,17 @@ def require_records(runs: Path) -> None:
 
 
 def family(name: str) -> tuple[str, str]:
-    """Return what the names have in common of records that began in one second: the folder, and the first name."""
+    """Return the common key of records that began in the same second: the folder, and the first name."""
     path = Path(name)
     return path.parent.as_posix(), in_order(path)[0]
 
 
 def free_name(name: str, taken: Container[str]) -> str:
-    """Return the first free name of a record among -2, -3 and so on, as records of one second have them."""
+    """Return the first free name of a record with -2, -3 and so on, as records of the same second have them."""
     return next(path.as_posix() for path in islice(numbered(Path(name)), 1, None) if path.as_posix() not in taken)
 
 
-# Storage of a bucket: files that are created and never changed, in a folder or at an fsspec URL.
+# Storage of a bucket: files are created and never changed, in a folder or at an fsspec URL.
 
 _S3 = {"config_kwargs": {"connect_timeout": 10, "read_timeout": 60, "retries": {"max_attempts": 3}}}
 
@@ -116,11 +111,11 @@ class Storage(Protocol):
         ...
 
     def read(self, names: Iterable[str]) -> Iterator[bytes | ResultsError]:
-        """Yield the contents of files, in their order; in place of one that cannot be read an error with the reason."""
+        """Yield the contents of files, in their order; an error with the reason for a file that cannot be read."""
         ...
 
     def create(self, name: str, data: bytes) -> None:
-        """Create a file; one of the same name has the same content, because the name holds its digest."""
+        """Create a file; an existing file of that name has the same content, because the name holds its digest."""
         ...
 
 
@@ -136,8 +131,8 @@ class FolderStorage:
     def sizes(self) -> dict[str, int]:
         """Return the size of every file in bytes, by name."""
         with _named(self.address):
-            found = (path for path in self._folder.rglob("*") if path.is_file() and not path.name.endswith(ENDING))
-            return {path.relative_to(self._folder).as_posix(): path.stat().st_size for path in found}
+            paths = (path for path in self._folder.rglob("*") if path.is_file() and not path.name.endswith(ENDING))
+            return {path.relative_to(self._folder).as_posix(): path.stat().st_size for path in paths}
 
     def read(self, names: Iterable[str]) -> Iterator[bytes | ResultsError]:
         """Yield the contents of files, or errors."""
@@ -170,10 +165,10 @@ class UrlStorage:
         with _reachable(self.address):
             self._files.invalidate_cache()
             try:
-                found = self._files.find(self._root, detail=True)
+                sizes = self._files.find(self._root, detail=True)
             except FileNotFoundError:
                 return {}
-            return {path[len(self._root) + 1 :]: int(facts.get("size") or 0) for path, facts in found.items()}
+            return {path[len(self._root) + 1 :]: int(facts.get("size") or 0) for path, facts in sizes.items()}
 
     def read(self, names: Iterable[str]) -> Iterator[bytes | ResultsError]:
         """Yield the contents of files, or errors; a group of them is read at a time."""
@@ -181,9 +176,9 @@ class UrlStorage:
         for begin in range(0, len(wanted), 64):
             group = wanted[begin : begin + 64]
             with _reachable(self.address):
-                found: dict[str, object] = self._files.cat(group, on_error="return")
+                contents: dict[str, object] = self._files.cat(group, on_error="return")
             for path in group:
-                data = found.get(path, FileNotFoundError("missing"))
+                data = contents.get(path, FileNotFoundError("missing"))
                 yield data if isinstance(data, bytes) else ResultsError(f"{self.address}: {path}: {data or 'missing'}")
 
     def create(self, name: str, data: bytes) -> None:
@@ -196,8 +191,8 @@ class UrlStorage:
 
     @property
     def _protocols(self) -> set[str]:
-        found: str | tuple[str, ...] = self._files.protocol
-        return {found} if isinstance(found, str) else set(found)
+        protocols: str | tuple[str, ...] = self._files.protocol
+        return {protocols} if isinstance(protocols, str) else set(protocols)
 
 
 def url_storage(address: str, options: Mapping[str, object]) -> UrlStorage:
@@ -236,7 +231,7 @@ def _reachable(address: str) -> Iterator[None]:
         raise ResultsError(f"{address} cannot be used ({type(error).__name__}: {reason}): {cure}") from error
 
 
-# Where a history is kept: what every such place offers.
+# Targets: the interface of a place that keeps a history.
 
 BRANCH = "branch:"
 DEFAULT = f"{BRANCH}prism-bench-history"
@@ -245,7 +240,7 @@ Content = Path | bytes  # a file's, read when it is needed
 
 @dataclass(frozen=True)
 class HistoryState:
-    """What a history holds: digests of each file by name, several where keepers at once wrote it, and a `version`."""
+    """State of a history: the digests of each file by name, several after simultaneous keeps, and a `version`."""
 
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     version: str = ""
@@ -253,7 +248,7 @@ class HistoryState:
 
 @dataclass(frozen=True)
 class Keep:
-    """One keep: what it is called, when it was (ISO 8601, UTC), by whom, and how many files it wrote."""
+    """Keep of a history: its name, its time (ISO 8601, UTC), its author, and the number of written files."""
 
     id: str
     when: str
@@ -270,11 +265,11 @@ class HistoryTarget(Protocol):
         ...
 
     def digest(self, data: bytes) -> str:
-        """Return the digest that this place names a content by."""
+        """Return the digest by which this place names a content."""
         ...
 
     def read(self) -> HistoryState:
-        """Return what is kept; an empty state where nothing is."""
+        """Return the kept state, which may be empty."""
         ...
 
     def contents(self, files: Iterable[tuple[str, str]]) -> Iterable[bytes | ResultsError]:
@@ -295,21 +290,21 @@ class HistoryTarget(Protocol):
 
 
 def sound_contents(target: HistoryTarget, files: Sequence[tuple[str, str]]) -> Iterator[bytes | ResultsError]:
-    """Yield the contents of files by name and digest; an error for one that is missing or is not what was kept."""
+    """Yield the contents of files by name and digest; an error for a content that is missing or damaged."""
     for (name, digest), data in zip(files, target.contents(files), strict=True):
         damaged = isinstance(data, bytes) and target.digest(data) != digest
         yield ResultsError(f"{name}: its content is not what was kept") if damaged else data
 
 
-# A history in a bucket: files named by content, and a manifest for each keep.
+# Buckets: files named by content, and a manifest for each keep.
 #
-#     prism-bench-history.json              the format     files/<folder>/<digest>/<name>        a content; created
-# once, never changed     keeps/<UTC>-<host>-<digest>.json      a manifest: what the keep wrote, and the keeps before it
-# that it had read
+#     prism-bench-history.json              the format
+#     files/<folder>/<digest>/<name>        a content; created once, never changed
+#     keeps/<UTC>-<host>-<digest>.json      a manifest: the files that the keep wrote, and the keeps that it had read
 #
-# A keep writes its contents, then its manifest. So an interrupted one is not seen, nobody overwrites what another
-# wrote, and two at once are two manifests that did not read each other. The index is derived: of each name the versions
-# that no later keep, which had read them, replaced.
+# A keep writes its contents, then its manifest. So an interrupted keep is invisible, no keep overwrites another, and
+# two simultaneous keeps are two manifests that did not read each other. The index is derived: of each name, the
+# versions that no later keep replaced after reading them.
 
 MARKER, _SCHEMA = "prism-bench-history.json", 1
 _MARK = json_line({"what": "history of nightly runs of Prism Bench", "schema": _SCHEMA}).encode() + b"\n"
@@ -317,7 +312,7 @@ _MARK = json_line({"what": "history of nightly runs of Prism Bench", "schema": _
 
 @dataclass(frozen=True)
 class Manifest:
-    """One keep: when, by which host, the digests of the files that it wrote, and the newest keeps that it had read."""
+    """Manifest of a keep: time, host, the digests of the files that it wrote, and the newest keeps that it had read."""
 
     when: str
     host: str
@@ -337,7 +332,7 @@ class Bucket:
         return hashlib.sha256(data).hexdigest()
 
     def read(self) -> HistoryState:
-        """Read every manifest; raise a UsageError for a place that holds something else."""
+        """Read every manifest; raise UsageError for a place that holds other files."""
         manifests = self._manifests(self._names())
         live = _live_versions(manifests)
         return HistoryState(live, json_line(heads(manifests)))
@@ -354,23 +349,23 @@ class Bucket:
         return sizes
 
     def _manifests(self, names: Iterable[str]) -> dict[str, Manifest]:
-        """Return the manifests by name, oldest first; those that are half-written or foreign are only reported."""
+        """Return the manifests by name, oldest first; half-written or foreign ones are only reported."""
         wanted = sorted(name for name in names if name.startswith("keeps/"))
-        found: dict[str, Manifest] = {}
+        manifests: dict[str, Manifest] = {}
         self._ignored = []
         for name, data in zip(wanted, self._storage.read(wanted), strict=True):
             try:
-                found[name] = _decoded(name, _sound(data))
+                manifests[name] = _decoded(name, _sound(data))
             except ValueError as error:
                 self._ignored.append(f"{name}: no complete manifest ({error}); its keep counts as interrupted")
-        return found
+        return manifests
 
     def contents(self, files: Iterable[tuple[str, str]]) -> Iterator[bytes | ResultsError]:
         """Yield the contents of files by name and digest."""
         return self._storage.read(_place(name, digest) for name, digest in files)
 
     def write(self, state: HistoryState, changes: Mapping[str, Content]) -> str:
-        """Create the contents, then the manifest; nothing that is there already is changed."""
+        """Create the contents, then the manifest; no existing file is changed."""
         self._storage.create(MARKER, _MARK)
         digests: dict[str, str] = {}
         for name, content in changes.items():
@@ -387,46 +382,53 @@ class Bucket:
 
     def keeps(self) -> list[Keep]:
         """Return the manifests, the newest first."""
-        found = self._manifests(self._names())
-        return [Keep(name, one.when, one.host, len(one.files)) for name, one in reversed(found.items())]
+        manifests = self._manifests(self._names())
+        return [
+            Keep(name, manifest.when, manifest.host, len(manifest.files))
+            for name, manifest in reversed(manifests.items())
+        ]
 
     def problems(self) -> list[str]:
-        """Return what is half-written, and what a manifest names and nobody has, of contents only former ones."""
+        """Return a sentence for each half-written manifest, missing former content and missing manifest.
+
+        Missing current contents are found by reading them.
+        """
         sizes = self._names()
         manifests = self._manifests(sizes)
-        wanted = {_place(file, digest): name for name, one in manifests.items() for file, digest in one.files.items()}
-        live = {_place(file, digest) for file, own in _live_versions(manifests).items() for digest in own}
+        wanted = {
+            _place(file, digest): name
+            for name, manifest in manifests.items()
+            for file, digest in manifest.files.items()
+        }
+        live = {_place(file, digest) for file, digests in _live_versions(manifests).items() for digest in digests}
         gone = [f"{place}: missing; {name} names it" for place, name in wanted.items() if place not in {*sizes, *live}]
         lost = [
             f"{before}: missing; {name} had read it"
-            for name, one in manifests.items()
-            for before in one.after
+            for name, manifest in manifests.items()
+            for before in manifest.after
             if before not in manifests
         ]
         return [*self._ignored, *gone, *lost]
 
 
 def _sound(data: bytes | ResultsError) -> bytes:
-    """Return the content; raise the error that is in its place."""
+    """Return the content; raise it if it is an error."""
     if isinstance(data, bytes):
         return data
     raise data
 
 
 def _decoded(name: str, data: bytes) -> Manifest:
-    """Return a manifest; raise a ValueError for one that is incomplete, foreign, or names what is not kept."""
+    """Return a manifest; raise ValueError if it is incomplete, foreign, or names files that are not kept."""
     if not name.endswith(f"-{hashlib.sha256(data).hexdigest()[:16]}.json"):
         raise ValueError("its content does not fit its name")
-    found = as_kind(json.loads(data), Manifest)
-    if odd := next((file for file in found.files if not is_kept(file)), None):
+    manifest = as_kind(json.loads(data), Manifest)
+    if odd := next((file for file in manifest.files if not is_kept(file)), None):
         raise ValueError(f"{odd!r:.80} is no name of a history")
-    if odd := next((digest for digest in found.files.values() if not _is_digest(digest)), None):
-        raise ValueError(f"{odd!r:.80} is no digest")
-    return found
-
-
-def _is_digest(text: str) -> bool:
-    return len(text) == 64 and set(text) <= set("0123456789abcdef")
+    for digest in manifest.files.values():
+        if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+            raise ValueError(f"{digest!r:.80} is no digest")
+    return manifest
 
 
 def _place(name: str, digest: str) -> str:
@@ -435,18 +437,18 @@ def _place(name: str, digest: str) -> str:
 
 
 def heads(manifests: Mapping[str, Manifest]) -> list[str]:
-    """Return the keeps that no other one had read, oldest first."""
+    """Return the keeps that no other keep had read, oldest first."""
     read = {before for manifest in manifests.values() for before in manifest.after}
     return [name for name in manifests if name not in read]
 
 
 def _live_versions(manifests: Mapping[str, Manifest]) -> dict[str, tuple[str, ...]]:
-    """Return the digests of each file that no later keep replaced which had read them, oldest first."""
+    """Return the digests of each file, oldest first, without those that a later keep replaced after reading them."""
     number = {name: i for i, name in enumerate(manifests)}
     before = _ancestors(manifests, number)
     writers: dict[str, list[str]] = {}
-    for name, one in manifests.items():
-        for file in one.files:
+    for name, manifest in manifests.items():
+        for file in manifest.files:
             writers.setdefault(file, []).append(name)
     live: dict[str, tuple[str, ...]] = {}
     for file, names in writers.items():
@@ -459,17 +461,21 @@ def _live_versions(manifests: Mapping[str, Manifest]) -> dict[str, tuple[str, ..
 
 
 def _ancestors(manifests: Mapping[str, Manifest], number: Mapping[str, int]) -> dict[str, int]:
-    """Return for each keep a set of bits: the keeps that it, or one that it had read, had read."""
-    found: dict[str, int] = {}
+    """Return for each keep, as bits, the keeps that it had read directly or indirectly."""
+    ancestors: dict[str, int] = {}
     waiting = list(manifests)
     while waiting:  # a clock may be wrong, so the order of the names is not that of reading
-        ready = [name for name in waiting if all(one in found or one not in number for one in manifests[name].after)]
+        ready = [
+            name
+            for name in waiting
+            if all(before in ancestors or before not in number for before in manifests[name].after)
+        ]
         if not ready:
             raise ResultsError("the manifests of the history name each other in a circle: run 'history verify'")
         for name in ready:
-            known = [one for one in manifests[name].after if one in number]
-            found[name] = 0
-            for one in known:
-                found[name] |= found[one] | 1 << number[one]
-        waiting = [name for name in waiting if name not in found]
-    return found
+            known = [before for before in manifests[name].after if before in number]
+            ancestors[name] = 0
+            for before in known:
+                ancestors[name] |= ancestors[before] | 1 << number[before]
+        waiting = [name for name in waiting if name not in ancestors]
+    return ancestors

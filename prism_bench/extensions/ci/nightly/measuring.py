@@ -29,7 +29,7 @@ from prism_bench.run import merge
 from prism_bench.run.settings import combined
 from prism_bench.units import count_text
 
-# Handle of a part of a nightly run: start its process, read how far it is, end it in order.
+# Parts: a process for each GPU.
 
 _GRACE_SECONDS = 120.0  # for a part that keeps what it measured
 _MODULE = "prism_bench.extensions.ci.nightly.worker"
@@ -52,11 +52,11 @@ class NightlyChild:
 
     @property
     def line(self) -> str:
-        """The last line of its log, else of its output: how far it is, or why it ended."""
+        """The last line of its log, else of its output: its progress, or why it ended."""
         return _last_line(self.log) or _last_line(self.output)
 
     def end(self) -> int:
-        """Interrupt it if it runs, wait until it kept what it measured, and return its exit code."""
+        """Interrupt the part if it runs, wait until it saved its measurements, and return its exit code."""
         if self.code is None:
             # SIGINT may be ignored, inherited from a shell that started the nightly run in the background.
             self.process.terminate()
@@ -70,12 +70,12 @@ class NightlyChild:
                 self.process.stdin.close()
 
 
-def started(words: Sequence[str], stem: Path, device: str | None) -> NightlyChild:
+def started(arguments: Sequence[str], stem: Path, device: str | None) -> NightlyChild:
     """Start a part with the arguments of `prism-bench`, on one GPU or as the environment has it."""
     output, log = stem.with_suffix(".out"), stem.with_suffix(".log")
     inherited = {name: value for name, value in environment().items() if name != "FORCE_COLOR"}
     chosen = {VISIBLE: device} if device is not None else {}
-    process = logged_process(_MODULE, words, {**inherited, **_PROGRESS, **chosen}, (output, log))
+    process = logged_process(_MODULE, arguments, {**inherited, **_PROGRESS, **chosen}, (output, log))
     return NightlyChild(process, output, log)
 
 
@@ -87,7 +87,7 @@ def _last_line(path: Path) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-# Plan of a nightly run: its options and places, and the commands that do the same step by step.
+# The plan: options and places of a nightly run, and the equivalent commands.
 
 _RECORD = "RECORD"  # the path of the record, which has its name when it is measured
 
@@ -107,13 +107,13 @@ class NightlyKeys:
 
 @dataclass(frozen=True)
 class NightlyPlan:
-    """What is measured (`words` of `prism-bench run`, on `gpus`), in which project, and where the results go.
+    """Plan of a nightly run: the `arguments` of `prism-bench run`, the number of `gpus`, and places of the results.
 
-    Of the words, `processes` is how many measure each case, and `options` are all but those and the cases.
+    Of the arguments, `processes` is the number that measure each case; `options` are all but those and the cases.
     """
 
     root: Path
-    words: tuple[str, ...]
+    arguments: tuple[str, ...]
     gpus: int
     catalogue: Path | None
     runs: Path
@@ -144,30 +144,30 @@ class NightlyPlan:
         """Return a path as a user in the current folder would write it."""
         return str(relative(path))
 
-    def run_words(self, part: int, output: Path) -> list[str]:
+    def run_arguments(self, part: int, output: Path) -> list[str]:
         """Return the arguments of `prism-bench` for a part, counted from 1; of several, `output` is its record."""
-        words = ["run", "--runs", str(self.runs), *self._catalogue()]
+        arguments = ["run", "--runs", str(self.runs), *self._catalogue()]
         if self.gpus > 1:
-            words += ["--lanes", str(max(1, (os.cpu_count() or 1) // self.gpus))]
-        words += self.words
-        return [*words, "--part", f"{part}/{self.gpus}", "--output", str(output)] if self.gpus > 1 else words
+            arguments += ["--lanes", str(max(1, (os.cpu_count() or 1) // self.gpus))]
+        arguments += self.arguments
+        return [*arguments, "--part", f"{part}/{self.gpus}", "--output", str(output)] if self.gpus > 1 else arguments
 
-    def again_words(self, output: Path, cases: Sequence[str], processes: int) -> list[str]:
+    def again_arguments(self, output: Path, cases: Sequence[str], processes: int) -> list[str]:
         """Return the arguments of `prism-bench` that measure cases again; peers were measured before."""
-        words = ["run", *self._catalogue(), *self.options, "--no-peers", "--processes", str(processes)]
-        return [*words, "--output", str(output), *cases]
+        arguments = ["run", *self._catalogue(), *self.options, "--no-peers", "--processes", str(processes)]
+        return [*arguments, "--output", str(output), *cases]
 
     def _catalogue(self) -> list[str]:
         return ["--catalogue", str(self.catalogue)] if self.catalogue else []
 
     def commands(self, logs: Path) -> Iterator[str]:
-        """Yield the commands that do the same, one a line."""
+        """Yield the equivalent commands, each as a line."""
         if self.history:
             yield _command("history", "fetch", "--to", self.history, "--runs", str(self.runs))
         parts = [logs / f"{part}.json.gz" for part in range(1, self.gpus + 1)]
         for part, output in enumerate(parts, 1):
             device = f"{VISIBLE}={self.devices[part - 1]} " if self.gpus > 1 else ""
-            yield device + _command(*self.run_words(part, relative(output)))
+            yield device + _command(*self.run_arguments(part, relative(output)))
         if self.gpus > 1:
             yield _command("merge", *map(str, map(relative, parts)), "--runs", str(self.runs))
         files = "--markdown", str(self.site / "check.md"), "--junit", str(self.site / "check.xml")
@@ -178,11 +178,11 @@ class NightlyPlan:
             yield _command("history", "keep", "--to", self.history, "--runs", str(self.runs))
 
 
-def _command(*words: str) -> str:
-    return shlex.join(["prism-bench", *words])
+def _command(*arguments: str) -> str:
+    return shlex.join(["prism-bench", *arguments])
 
 
-# The measuring step of a nightly run: a process for each GPU, and the records of the parts as one.
+# Measuring: all parts at once, and their records merged.
 
 _LOOK_SECONDS = 0.2
 _LARGEST = 3  # exit codes above it, and those of signals, are not those of a run: they count as 2
@@ -191,7 +191,7 @@ _TAIL = 3  # lines of the log of a part that was lost
 
 @dataclass(frozen=True)
 class PartState:
-    """How far a part is: its number of `count`, seconds since it began, its last line, and its exit code at the end."""
+    """Progress of a part: its number of `count`, seconds since it began, its last line, and its exit code."""
 
     number: int
     count: int
@@ -202,7 +202,7 @@ class PartState:
 
 @dataclass(frozen=True)
 class NightlyMeasurement:
-    """What was measured: the largest exit code of the parts, the record if there is one, and what was lost."""
+    """Result of measuring: the largest exit code of the parts, the record if there is one, and the lost parts."""
 
     code: int
     record: Path | None
@@ -216,17 +216,17 @@ Report = Callable[[Sequence[PartState]], object]
 def measured(plan: NightlyPlan, logs: Path, report: Report) -> NightlyMeasurement:
     """Measure the plan and return its record; `report` gets the state of the parts several times a second.
 
-    A signal ends the parts in order, and what they measured so far is kept as a record that is marked incomplete.
+    A signal ends the parts; their measurements so far are saved as a record that is marked incomplete.
     """
     parts = [
-        started(plan.run_words(part, _record(logs, part)), logs / f"run-{part}", device)
+        started(plan.run_arguments(part, _record(logs, part)), logs / f"run-{part}", device)
         for part, device in enumerate(plan.devices[: plan.gpus] if plan.gpus > 1 else [None], 1)
     ]
     with files.held():
         interrupted = watched(parts, report)
         codes = [part.end() for part in parts]
-        found = _one_record(plan, logs, parts, interrupted=interrupted)
-        return replace(found, code=max(found.code, _worst_code(codes)))
+        measurement = _one_record(plan, logs, parts, interrupted=interrupted)
+        return replace(measurement, code=max(measurement.code, _worst_code(codes)))
 
 
 def watched(parts: Sequence[NightlyChild], report: Report) -> bool:
@@ -234,7 +234,13 @@ def watched(parts: Sequence[NightlyChild], report: Report) -> bool:
     try:
         with files.allowed():
             while any(part.code is None for part in parts):
-                report(_states(parts))
+                now = time.monotonic()
+                report(
+                    [
+                        PartState(number, len(parts), now - part.began, part.line, part.code)
+                        for number, part in enumerate(parts, 1)
+                    ]
+                )
                 time.sleep(_LOOK_SECONDS)
     except KeyboardInterrupt:
         return True
@@ -245,15 +251,8 @@ def watched(parts: Sequence[NightlyChild], report: Report) -> bool:
     return False
 
 
-def _states(parts: Sequence[NightlyChild]) -> list[PartState]:
-    now = time.monotonic()
-    return [
-        PartState(number, len(parts), now - part.began, part.line, part.code) for number, part in enumerate(parts, 1)
-    ]
-
-
 def _worst_code(codes: Iterable[int]) -> int:
-    """Return the largest exit code of the parts, 0 without one; what is none of a run's counts as 2."""
+    """Return the largest exit code of the parts, 0 without parts; codes that `run` does not have count as 2."""
     return max((code if 0 <= code <= _LARGEST else 2 for code in codes), default=0)
 
 
@@ -264,9 +263,10 @@ def _record(logs: Path, part: int) -> Path:
 def _one_record(
     plan: NightlyPlan, logs: Path, parts: Sequence[NightlyChild], *, interrupted: bool
 ) -> NightlyMeasurement:
-    """Return the record of one part, or that of several merged; without one where a part is lost."""
+    """Return the record of a single part, or the merged record of several; None if a part is lost."""
     if plan.gpus == 1:
-        path = _named(parts[0])
+        lines = parts[0].output.read_text(errors="replace").splitlines()
+        path = next((Path(line.removeprefix("record: ")) for line in lines if line.startswith("record: ")), None)
         lost = () if path else _lost_parts(parts)
         return NightlyMeasurement(0, path, interrupted, lost)
     kept = [path for part in range(1, plan.gpus + 1) if (path := _record(logs, part)).is_file()]
@@ -279,14 +279,8 @@ def _one_record(
         return NightlyMeasurement(error.exit_code, None, interrupted, (*lost, f"the parts cannot be merged: {error}"))
 
 
-def _named(part: NightlyChild) -> Path | None:
-    """Return the record that a part's output names."""
-    lines = part.output.read_text(errors="replace").splitlines()
-    return next((Path(line.removeprefix("record: ")) for line in lines if line.startswith("record: ")), None)
-
-
 def _merged(plan: NightlyPlan, kept: Sequence[Path]) -> Path:
-    """Write one record of the parts; of a single one that is left after an interrupt, marked incomplete."""
+    """Write one record of the parts; mark it incomplete if parts are missing after an interrupt."""
     records = [(str(path), store.read(path)) for path in kept]
     whole = merge(records) if len(records) > 1 else records[0][1]
     complete = whole.complete and len(records) == plan.gpus
@@ -297,19 +291,19 @@ def _merged(plan: NightlyPlan, kept: Sequence[Path]) -> Path:
 
 def _lost_parts(parts: Iterable[NightlyChild]) -> tuple[str, ...]:
     """Return a sentence for each part without a record, with the end of its log."""
-    return tuple(f"{part.log.stem} was not measured ({part.log}): {_tail(part.log)}" for part in parts)
+    sentences: list[str] = []
+    for part in parts:
+        lines = [line.strip() for line in part.log.read_text(errors="replace").splitlines() if line.strip()]
+        tail = " | ".join(lines[-_TAIL:]) or "it printed nothing"
+        sentences.append(f"{part.log.stem} was not measured ({part.log}): {tail}")
+    return tuple(sentences)
 
 
-def _tail(path: Path) -> str:
-    lines = [line.strip() for line in path.read_text(errors="replace").splitlines() if line.strip()]
-    return " | ".join(lines[-_TAIL:]) or "it printed nothing"
-
-
-# The second measuring step of a nightly run: more processes for the cases that the gate could not decide.
+# Measuring again: more processes for the cases that the gate could not decide.
 #
-# A round measures them again on the GPU that measured them before, and the record gets the processes of both. The
-# rounds are a sequential design: the record has in its protocol how often it may be judged (`looks`), so that whatever
-# judges it later asks for as much evidence as the nightly run did.
+# A round measures them on the GPU that measured them before, and the record gets the processes of both. The rounds are
+# a sequential design: the record's protocol has the number of judgements (`looks`), so that a later judgement requires
+# the same evidence as the nightly run.
 
 MOST_SECONDS = 1800.0  # after which no further round begins
 
@@ -318,20 +312,20 @@ Undecided = Callable[[Path], Collection[str]]  # names of the cases of a record 
 
 def measured_again(
     plan: NightlyPlan,
-    found: NightlyMeasurement,
+    measurement: NightlyMeasurement,
     logs: Path,
     undecided: Undecided,
     report: Report,
     tell: Callable[[str], object],
 ) -> NightlyMeasurement:
-    """Measure the undecided cases of the record in more processes until they are decided; return what came of it.
+    """Measure the undecided cases of the record in more processes until they are decided; return the new result.
 
-    The record is replaced, round by round. No round begins after MOST_SECONDS. A part that cannot measure is a problem
-    and ends the rounds; a signal does as well, and what was measured before it is kept.
+    Each round replaces the record. No round begins after MOST_SECONDS. A part that cannot measure is a problem and ends
+    the rounds; a signal ends them too, and earlier measurements are kept.
     """
-    path, began = found.record, time.monotonic()
-    if path is None or found.interrupted:
-        return found
+    path, began = measurement.record, time.monotonic()
+    if path is None or measurement.interrupted:
+        return measurement
     looks = nightly_looks(plan.processes)
     record = store.read(path)
     _keep(replace(record, protocol={**record.protocol, "looks": len(looks)}), path, plan)
@@ -345,23 +339,23 @@ def measured_again(
         )
         with files.held():
             round_ = _round(plan, path, logs / f"again-{number}", cases, more, report)
-        found = replace(
-            found,
-            code=max(found.code, round_.code),
+        measurement = replace(
+            measurement,
+            code=max(measurement.code, round_.code),
             interrupted=round_.interrupted,
-            problems=(*found.problems, *round_.problems),
+            problems=(*measurement.problems, *round_.problems),
         )
         if round_.interrupted or round_.problems:
             break
-    return found
+    return measurement
 
 
 def _round(
     plan: NightlyPlan, path: Path, stem: Path, cases: Sequence[str], processes: int, report: Report
 ) -> NightlyMeasurement:
-    """Measure the cases in that many more processes, and put these into the record at `path`."""
+    """Measure the cases in `processes` more processes, and add them to the record at `path`."""
     record = store.read(path)
-    parts = [_started(plan, stem, part, own, processes) for part, own in _shares(plan, record, cases)]
+    parts = [_started(plan, stem, part, cases_there, processes) for part, cases_there in _shares(plan, record, cases)]
     interrupted = watched(parts, report)
     code = _worst_code(part.end() for part in parts)
     outputs = [part.log.with_suffix(".json.gz") for part in parts]
@@ -373,21 +367,21 @@ def _round(
 
 
 def _shares(plan: NightlyPlan, record: RunRecord, cases: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the cases of each part that measured some of them, so that they stay on its GPU."""
+    """Yield each part that measured some of the cases, with those cases, so that they stay on its GPU."""
     if plan.gpus == 1:
         yield 1, list(cases)
         return
     kernels = {case.name: case.kernel for case in record.cases}
     for number, part in enumerate(record.parts, 1):
-        own = [name for name in cases if kernels.get(name) in part["kernels"]]
-        if own:
-            yield number, own
+        cases_there = [name for name in cases if kernels.get(name) in part["kernels"]]
+        if cases_there:
+            yield number, cases_there
 
 
 def _started(plan: NightlyPlan, stem: Path, part: int, cases: Sequence[str], processes: int) -> NightlyChild:
-    own = stem.with_name(f"{stem.name}-{part}")
+    stem_of_part = stem.with_name(f"{stem.name}-{part}")
     device = plan.devices[part - 1] if plan.gpus > 1 else None
-    return started(plan.again_words(own.with_suffix(".json.gz"), cases, processes), own, device)
+    return started(plan.again_arguments(stem_of_part.with_suffix(".json.gz"), cases, processes), stem_of_part, device)
 
 
 def _keep(record: RunRecord, path: Path, plan: NightlyPlan) -> None:
@@ -401,23 +395,21 @@ def grown(record: RunRecord, more: Sequence[RunRecord]) -> RunRecord:
 
     def joined(case: CaseResult) -> CaseResult:
         other, result = again.get(case.name, (record, None))
-        if result is None or other.board_of(result) != record.board_of(case) or not _is_alike(case, result):
+        if result is None or other.board_of(result) != record.board_of(case):
+            return case
+        if any(case.code.get(name) != result.code.get(name) for name in (*LAUNCHED, "source")):
             return case
         return combined([case, replace(result, board=case.board)])
 
     return replace(
         record,
         cases=tuple(map(joined, record.cases)),
-        duration=round(record.duration + max((one.duration for one in more), default=0.0), 1),
-        monitor=(*record.monitor, *(entry for one in more for entry in one.monitor)),
+        duration=round(record.duration + max((other.duration for other in more), default=0.0), 1),
+        monitor=(*record.monitor, *(entry for other in more for entry in other.monitor)),
     )
 
 
-def _is_alike(case: CaseResult, other: CaseResult) -> bool:
-    return all(case.code.get(name) == other.code.get(name) for name in (*LAUNCHED, "source"))
-
-
-# Where a nightly run is: one lock for each machine and repository, and folders of logs, the newest of which stay.
+# The lock of a machine and repository, and the folders of logs.
 
 KEPT_LOGS = 20
 
@@ -426,7 +418,7 @@ KEPT_LOGS = 20
 def locked(root: Path) -> Iterator[None]:
     """Hold the lock of this machine and repository; raise UsageError if another nightly run holds it.
 
-    The system takes it back when the process ends, however it ends.
+    The system releases the lock when the process ends for any reason.
     """
     folder = own_folder(root) / "nightly"
     folder.mkdir(exist_ok=True)

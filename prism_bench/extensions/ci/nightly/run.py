@@ -32,16 +32,12 @@ from prism_bench.report.site import build_site
 from prism_bench.units import count_text, duration_text
 from prism_bench.workflows.pairs import judged
 
-# A nightly run from its lock to its pages: fetch the history, measure, check, alert, publish, keep the history.
-#
-# Cases that the check could not decide are measured again before it answers.
-
-_FAILED = 2  # nothing was measured or could be judged, or the pages or the history could not be written
+_FAILED = 2  # no measurement or judgement, or the pages or the history could not be written
 
 
 @dataclass(frozen=True)
 class NightlyOutput:
-    """Where a nightly run shows itself: sentences, the progress of its parts, its record and what the gate found."""
+    """Output of a nightly run: sentences, the progress of its parts, its record and the gate's findings."""
 
     tell: Callable[[str], None]
     progress: Callable[[], AbstractContextManager[Callable[[Sequence[PartState]], object]]]
@@ -51,7 +47,7 @@ class NightlyOutput:
 
 @dataclass(frozen=True)
 class NightlyResult:
-    """What a nightly run ended with, and where its results are; None for what was not made."""
+    """Exit code of a nightly run and the paths of its results; None for results that were not made."""
 
     exit_code: int
     logs: Path
@@ -62,28 +58,29 @@ class NightlyResult:
     interrupted: bool = False
 
     def with_problem(self) -> "NightlyResult":
-        """Return the result after a step failed: what is bad stays bad, all else could not be done."""
+        """Return the result after a step failed: a non-zero exit code stays, 0 becomes 2."""
         return replace(self, exit_code=self.exit_code or _FAILED)
 
 
 def nightly(plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput) -> NightlyResult:
-    """Do the plan under the lock of this machine and repository, and return what came of it.
+    """Carry out the plan under the lock of this machine and repository.
 
-    The exit code is that of the gate, else the largest one of the runs, else FAILED where a later step failed. Raise a
-    UsageError if another nightly run holds the lock, ResultsError if there is no record; the latter is sent as
-    an alert. After a signal the record of what was measured is kept, and nothing else is done.
+    Cases that the check could not decide are measured again first. The exit code is that of the gate, else the largest
+    of the runs, else `_FAILED` if a later step failed. Raise UsageError if another nightly run holds the lock,
+    ResultsError if there is no record; the latter is sent as an alert. After a signal the record is kept and the other
+    steps are skipped.
     """
     with locked(plan.root):
         logs = new_logs(plan.root)
         output.tell(f"nightly: logs in {plan.shown(logs)}")
         with delivery.failures(plan.alert_state, output.tell):
-            found = _measured(plan, logs, catalogue, output)
-        result = NightlyResult(found.code, logs, found.record, interrupted=found.interrupted)
-        if found.record is None or found.interrupted:
+            measurement = _measured(plan, logs, catalogue, output)
+        result = NightlyResult(measurement.code, logs, measurement.record, interrupted=measurement.interrupted)
+        if measurement.record is None or measurement.interrupted:
             return replace(result, exit_code=_FAILED)
-        output.record(store.read(found.record))
-        result = _judged(result, found.record, plan, catalogue, output)
-        result = _published(result, found.record, plan, catalogue, output)
+        output.record(store.read(measurement.record))
+        result = _judged(result, measurement.record, plan, catalogue, output)
+        result = _published(result, measurement.record, plan, catalogue, output)
         return _kept(result, plan, output) if plan.history else result
 
 
@@ -95,25 +92,25 @@ def _measured(plan: NightlyPlan, logs: Path, catalogue: Catalogue, output: Night
             f"nightly: {len(fetched.written)} of {count_text(fetched.files, 'file')} fetched from {target.address}"
         )
     with output.progress() as progress:
-        found = measured(plan, logs, progress)
+        measurement = measured(plan, logs, progress)
     with output.progress() as progress:
-        found = measured_again(
+        measurement = measured_again(
             plan,
-            found,
+            measurement,
             logs,
             lambda record: _undecided(record, plan, catalogue),
             progress,
-            lambda words: output.tell(f"nightly: {words}"),
+            lambda sentence: output.tell(f"nightly: {sentence}"),
         )
-    for problem in found.problems:
+    for problem in measurement.problems:
         output.tell(f"nightly: {problem}")
-    if found.record is None and not found.interrupted:
+    if measurement.record is None and not measurement.interrupted:
         raise ResultsError("nightly: no record was written")
-    return found
+    return measurement
 
 
 def _undecided(record: Path, plan: NightlyPlan, catalogue: Catalogue) -> set[str]:
-    """Return the cases that the comparison with the last record could not decide; none where the gate cannot judge."""
+    """Return the cases that the comparison with the last record could not decide, an empty set if the gate fails."""
     try:
         gate = judged(record, catalogue, plan.runs, plan.noise)
     except PrismBenchError:
@@ -125,7 +122,7 @@ def _undecided(record: Path, plan: NightlyPlan, catalogue: Catalogue) -> set[str
 def _judged(
     result: NightlyResult, record: Path, plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput
 ) -> NightlyResult:
-    """Check the record and send alerts; the run's exit code counts where the gate finds nothing."""
+    """Check the record and send alerts; the run's exit code counts if the gate finds nothing."""
     files = plan.site / "check.md", plan.site / "check.xml"
     for path in files:
         path.unlink(missing_ok=True)  # of the run before
@@ -169,13 +166,13 @@ def _kept(result: NightlyResult, plan: NightlyPlan, output: NightlyOutput) -> Ni
     return result
 
 
-# The progress of a nightly run on standard error: a line for each part, live on a terminal, now and then elsewhere.
+# Progress on standard error: a line for each part, live on a terminal, at intervals elsewhere.
 
-FIRST_SECONDS = (2.0, 10.0, 30.0)  # soon at first, so that whoever starts it sees that it works
+FIRST_SECONDS = (2.0, 10.0, 30.0)  # soon at first, so that the user sees that it works
 
 
 @contextmanager
-def parts_progress() -> "Iterator[Callable[[Sequence[PartState]], None]]":
+def parts_progress() -> Iterator[Callable[[Sequence[PartState]], None]]:
     """Yield a function that shows the states of the parts of a nightly run."""
     console = options.err()
     if not console.is_terminal:
@@ -185,35 +182,35 @@ def parts_progress() -> "Iterator[Callable[[Sequence[PartState]], None]]":
         yield lambda states: live.update(_table(states), refresh=True)
 
 
-def _table(states: "Sequence[PartState]") -> Table:
+def _table(states: Sequence[PartState]) -> Table:
     grid = Table.grid(padding=(0, 1), expand=True)
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True, style="dim")
     grid.add_column(no_wrap=True, overflow="ellipsis", ratio=1)  # cut first: which part it is and since when stay
     for state in states:
-        grid.add_row(f"part {state.number} of {state.count}", duration_text(state.seconds), _words(state))
+        grid.add_row(f"part {state.number} of {state.count}", duration_text(state.seconds), _status(state))
     return grid
 
 
-def _lines() -> "Callable[[Sequence[PartState]], None]":
+def _lines() -> Callable[[Sequence[PartState]], None]:
     """Return a function that prints every part after FIRST_SECONDS, then once in `line_seconds()`."""
     interval = line_seconds()
     due = iter([*(seconds for seconds in FIRST_SECONDS if seconds < interval), interval])
     following = next(due)
 
-    def show(states: "Sequence[PartState]") -> None:
+    def show(states: Sequence[PartState]) -> None:
         nonlocal following
         now = max(state.seconds for state in states)
         if now < following:
             return
         following = next(due, following + interval)
         for state in states:
-            options.remark(f"nightly: {now:.0f} s: part {state.number} of {state.count}: {_words(state)}")
+            options.remark(f"nightly: {now:.0f} s: part {state.number} of {state.count}: {_status(state)}")
 
     return show
 
 
-def _words(state: "PartState") -> str:
+def _status(state: PartState) -> str:
     if state.code is not None:
         return f"ended with {state.code}"
     return state.line or "starting"

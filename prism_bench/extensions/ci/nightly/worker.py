@@ -1,7 +1,7 @@
 """A part of a nightly run: `python -m prism_bench.extensions.ci.nightly.worker run ...`.
 
-It runs the command line, and keeps what it measured when the nightly run that started it ends, however that ends: its
-standard input is a pipe that closes then.
+It runs the command line. It ends, and saves its measurements, when the nightly run that started it ends for any reason:
+its standard input is a pipe that closes then.
 """
 
 import os
