@@ -121,8 +121,8 @@ class FunctionChoice:
     functions: Mapping[str, Function] = field(hash=False)
 
     def __post_init__(self) -> None:
-        for name, one in self.functions.items():
-            if one.stretch is None or one.arity != 1 or one.value.asks != ("xp", "special"):
+        for name, function in self.functions.items():
+            if function.stretch is None or function.arity != 1 or function.value.asks != ("xp", "special"):
                 raise SpecError(
                     f"{self.parameter} '{name}': a choice is among functions of one argument, with a stretch, whose "
                     "float64 form asks for xp and special"
@@ -167,7 +167,7 @@ class OfChosen(Expression):
 
 def names(text: str) -> tuple[Name, ...]:
     """Return a name for each word: `x, y = names("x y")`."""
-    return tuple(Name(one) for one in text.split())
+    return tuple(Name(name) for name in text.split())
 
 
 def _as_expression(value: Operand) -> Expression:
@@ -195,8 +195,8 @@ def _parts(expression: Expression) -> tuple[Expression, ...]:
 
 def names_in(*expressions: Expression) -> tuple[str, ...]:
     """Return the names that the expressions hold, each once, in order."""
-    found = (part.name for expression in expressions for part in walk(expression) if isinstance(part, Name))
-    return tuple(dict.fromkeys(found))
+    names = (part.name for expression in expressions for part in walk(expression) if isinstance(part, Name))
+    return tuple(dict.fromkeys(names))
 
 
 def calls_in(*expressions: Expression) -> Iterator[FunctionCall]:
@@ -216,8 +216,8 @@ def choices_in(*expressions: Expression) -> tuple[FunctionChoice, ...]:
 
 def flops(expression: Expression) -> int:
     """Return the operations for one element."""
-    own = sum(call.function.flops for call in calls_in(expression))
-    return own + sum(isinstance(part, Binary) for part in walk(expression))
+    steps = sum(call.function.flops for call in calls_in(expression))
+    return steps + sum(isinstance(part, Binary) for part in walk(expression))
 
 
 def replaced(expression: Expression, by: Mapping[str, Expression]) -> Expression:
@@ -322,7 +322,7 @@ def evaluator(expression: Expression, includes: Includes) -> Evaluator:
 
 def _of_chosen(expression: OfChosen) -> Evaluator:
     parameter = expression.choice.parameter
-    numbers = {name: getattr(one, expression.number) for name, one in expression.choice.functions.items()}
+    numbers = {name: getattr(function, expression.number) for name, function in expression.choice.functions.items()}
     return lambda values: numbers[values[parameter]]
 
 
@@ -331,7 +331,7 @@ def _call(call: FunctionCall, includes: Includes) -> Evaluator:
     if isinstance(call.function, Function):
         return _applied(call.function, arguments, includes)
     choice: FunctionChoice = call.function
-    applied = {name: _applied(one, arguments, includes) for name, one in choice.functions.items()}
+    applied = {name: _applied(function, arguments, includes) for name, function in choice.functions.items()}
     return lambda values: applied[values[choice.parameter]](values)
 
 
@@ -375,7 +375,9 @@ relu = _activation("relu", "Relu", 1)
 sigmoid = _activation("sigmoid", "Sigmoid", 4, stretch=0.25, at_zero=0.5)
 tanh = _activation("tanh", "Tanh", 5)
 gelu = _activation("gelu", "Gelu", 9, stretch=1.13)
-activation = FunctionChoice("activation", {one.name: one for one in (gelu, identity, relu, sigmoid, tanh)})
+activation = FunctionChoice(
+    "activation", {function.name: function for function in (gelu, identity, relu, sigmoid, tanh)}
+)
 
 
 # Expressions as CUDA C++.

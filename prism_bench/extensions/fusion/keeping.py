@@ -195,8 +195,8 @@ def _kept(declaration: Declaration, path: Path, text: str, write: bool) -> Gener
 
 def left_over(folder: Path) -> list[Path]:
     """Return the generated files that no program declares any more."""
-    found = sorted(path for path in folder.glob(f"*/{GENERATED}/*") if path.suffix in (".cu", ".py", ".ptx", ".json"))
-    return [path for path in found if path.suffix == ".py" or not _is_declared(path)]
+    paths = sorted(path for path in folder.glob(f"*/{GENERATED}/*") if path.suffix in (".cu", ".py", ".ptx", ".json"))
+    return [path for path in paths if path.suffix == ".py" or not _is_declared(path)]
 
 
 def _is_declared(path: Path) -> bool:

@@ -72,32 +72,32 @@ class OverlapLedger:
 
     def speedup(self, row: OverlapRow) -> float | None:
         """Return how many times faster than with nothing overlapped."""
-        serial, own = self.serial.median, row.median
-        return None if serial is None or own is None else serial / own
+        serial, seconds = self.serial.median, row.median
+        return None if serial is None or seconds is None else serial / seconds
 
     def hidden(self, row: OverlapRow) -> float | None:
         """Return the share of what overlap could hide that it does hide."""
-        serial, own, least = self.serial.median, row.median, self.longest_part
-        if own is None or least is None or serial is None or serial <= least:
+        serial, seconds, least = self.serial.median, row.median, self.longest_part
+        if seconds is None or least is None or serial is None or serial <= least:
             return None
-        return (serial - own) / (serial - least)
+        return (serial - seconds) / (serial - least)
 
 
 @dataclass(frozen=True)
 class _Chunk:
     """Inputs and outputs of one chunk by name, in the host's memory."""
 
-    given: dict[str, HostArray]
-    taken: dict[str, HostArray]
+    inputs: dict[str, HostArray]
+    outputs: dict[str, HostArray]
 
     def put(self, runnable: Runnable) -> None:
         """Copy the inputs to the device."""
-        for name, values in self.given.items():
+        for name, values in self.inputs.items():
             runnable.put(name, values)
 
     def fetch(self, runnable: Runnable) -> None:
         """Copy the outputs back."""
-        for name, values in self.taken.items():
+        for name, values in self.outputs.items():
             runnable.fetch(name, values)
 
     def whole(self, runnable: Runnable) -> None:
@@ -118,8 +118,8 @@ class Chunks:
             )
         self._flow, self._stack, self._case = backend.flow(), ExitStack(), case
         drawn = [case.inputs(seed) for seed in range(chunks)]
-        given = [{name: self._pinned(one.on(np)) for name, one in inputs.items()} for inputs in drawn]
-        self._chunks = [_Chunk(inputs, self._outputs()) for inputs in given]
+        host_inputs = [{name: self._pinned(array.on(np)) for name, array in inputs.items()} for inputs in drawn]
+        self._chunks = [_Chunk(inputs, self._outputs()) for inputs in host_inputs]
         self._lanes = [self._stack.enter_context(backend.prepare(case, drawn[0])) for _ in range(lanes)]
         self._launches = self._lanes[0].evidence().get("launches", 1)
 
@@ -139,8 +139,8 @@ class Chunks:
     def forms(self) -> list[OverlapForm]:
         """Return copies in, kernels and copies out alone; all of it on one lane, and on all lanes."""
         runnable, launches = self._lanes[0], len(self._chunks) * self._launches
-        into = sum(array.nbytes for chunk in self._chunks for array in chunk.given.values())
-        out = sum(array.nbytes for chunk in self._chunks for array in chunk.taken.values())
+        into = sum(array.nbytes for chunk in self._chunks for array in chunk.inputs.values())
+        out = sum(array.nbytes for chunk in self._chunks for array in chunk.outputs.values())
         return [
             OverlapForm("copies in", 0, into, 0, lambda: self._each(lambda chunk: chunk.put(runnable)), True),
             OverlapForm("kernels", launches, 0, 0, lambda: self._each(lambda chunk: runnable()), True),
@@ -151,12 +151,12 @@ class Chunks:
 
     def results(self) -> list[HostArray]:
         """Return the outputs, chunk by chunk."""
-        return [array.copy() for chunk in self._chunks for array in chunk.taken.values()]
+        return [array.copy() for chunk in self._chunks for array in chunk.outputs.values()]
 
     def forget(self) -> None:
         """Fill the outputs with a poison, so that the next results were written anew."""
         for chunk in self._chunks:
-            for array in chunk.taken.values():
+            for array in chunk.outputs.values():
                 array.view("uint8")[...] = 0xA5
 
     def synchronize(self) -> None:
@@ -226,11 +226,11 @@ class SideBySide:
 
     def results(self) -> list[HostArray]:
         """Return the outputs, case by case."""
-        found: list[HostArray] = []
+        outputs: list[HostArray] = []
         for case, runnable in zip(self._cases, self._runnables, strict=True):
             arrays = runnable.arrays(output.name for output in case.spec.outputs)
-            found += [array.get() if hasattr(array, "get") else array.copy() for array in arrays.values()]
-        return found
+            outputs += [array.get() if hasattr(array, "get") else array.copy() for array in arrays.values()]
+        return outputs
 
     def forget(self) -> None:
         """Poison the outputs and lay the inputs out again."""
@@ -284,9 +284,9 @@ def _verify(work: Chunks | SideBySide, forms: Sequence[OverlapForm]) -> None:
     for form in forms:
         work.forget()
         _timed(work, form)
-        found = work.results()
-        expected = expected or found
-        if any(one.tobytes() != other.tobytes() for one, other in zip(expected, found, strict=True)):
+        results = work.results()
+        expected = expected or results
+        if any(values.tobytes() != other.tobytes() for values, other in zip(expected, results, strict=True)):
             raise VerificationFailed(f"{work.title}: '{form.name}' gives other results than '{forms[0].name}'")
 
 

@@ -1,4 +1,4 @@
-"""Plan of a fused launch: which stages go into it, what it refuses, and the code that is generated."""
+"""Plan of a fused launch: its stages, its refusals, and helpers of code generation."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -43,15 +43,13 @@ from prism_bench.extensions.fusion.program import (
 )
 from prism_bench.spec.arguments import Scalar, Scratch
 
-# Which stages go into one launch, and how: the program with its maps written into what reads them.
-#
-# A launch walks its arrays once. What the last block to finish knows (sums) may go into further numbers, but not back
-# into arrays: all other blocks have ended by then.
+# A launch walks its arrays once. Sums, which only the last block to finish knows, may go into further numbers, but not
+# back into arrays: all other blocks have ended by then. Maps are inlined into the stages that read them.
 
 
 @dataclass(frozen=True)
 class FusionPlan:
-    """One launch. `anchors` are the stages that reduce, `outputs` the expressions to store by output's name."""
+    """Plan of a launch. `anchors` are the stages that reduce, `outputs` the expressions to store by output's name."""
 
     program: FusionProgram
     stages: tuple[Stage, ...]
@@ -82,7 +80,7 @@ class FusionPlan:
     def clouds(self) -> tuple[str, ...]:
         """The inputs whose rows are points, in the program's order."""
         used = {name for scan in self.scans for name in scan.points}
-        return tuple(one.name for one in self.program.inputs if one.name in used)
+        return tuple(operand.name for operand in self.program.inputs if operand.name in used)
 
     @property
     def reduces(self) -> tuple[Reduce, ...]:
@@ -96,7 +94,7 @@ class FusionPlan:
 
     @property
     def expressions(self) -> tuple[Expression, ...]:
-        """All that is computed."""
+        """All computed expressions."""
         return (*self.outputs.values(), *(e for anchor in self.anchors for e in anchor.expressions))
 
     @property
@@ -112,7 +110,7 @@ class FusionPlan:
     def inputs(self) -> tuple[Input, ...]:
         """The inputs that are read or written."""
         written = set(self.outputs)
-        return tuple(one for one in self.program.inputs if one.name in self.named() | written)
+        return tuple(operand for operand in self.program.inputs if operand.name in self.named() | written)
 
     @property
     def scalars(self) -> tuple[str, ...]:
@@ -126,16 +124,16 @@ class FusionPlan:
 
     @property
     def overwritten(self) -> set[str]:
-        """Inputs that an output takes the place of."""
-        return {one.name for one in self.program.inputs} & set(self.outputs)
+        """The inputs that an output overwrites."""
+        return {operand.name for operand in self.program.inputs} & set(self.outputs)
 
     def axes_read(self) -> tuple[str, ...]:
         """Return the axes of all inputs, each once."""
-        return tuple(dict.fromkeys(axis for one in self.inputs for axis in one.axes))
+        return tuple(dict.fromkeys(axis for operand in self.inputs for axis in operand.axes))
 
 
 def planned(program: FusionProgram, stages: Sequence[Stage] | None = None) -> FusionPlan:
-    """Return the plan of a program, or of other stages for it; SpecError only where stages do not fit together."""
+    """Return the plan of a program, or of other stages for it; SpecError only if stages do not fit together."""
     ordered = in_order(program, stages or program.stages)
     axes = axes_of(program, ordered)
     inlined: dict[str, Expression] = {}
@@ -146,9 +144,9 @@ def planned(program: FusionProgram, stages: Sequence[Stage] | None = None) -> Fu
     outputs: dict[str, Expression] = {}
     places: dict[str, tuple[str, ...]] = {}
     for name in program.outputs:
-        stage = next((one for one in ordered if one.name == name), None)
+        stage = next((candidate for candidate in ordered if candidate.name == name), None)
         if stage is None:
-            raise SpecError(f"output: {unknown('stage', name, [one.name for one in ordered])}")
+            raise SpecError(f"output: {unknown('stage', name, [candidate.name for candidate in ordered])}")
         place = _place(stage, axes)
         outputs[place], places[place] = inlined.get(name, Name(name)), axes[name]
     return FusionPlan(program, ordered, axes | places, anchors, outputs)
@@ -161,7 +159,7 @@ def _inline(stage: Anchor, inlined: Mapping[str, Expression]) -> Anchor:
 
 
 def _place(stage: Stage, axes: Axes) -> str:
-    """Return where an output goes: its own array, or an input that it takes the place of."""
+    """Return the array of an output: a new one, or an input that it overwrites."""
     if not isinstance(stage, Map) or stage.into is None:
         return stage.name
     if axes.get(stage.into) != axes[stage.name]:
@@ -169,10 +167,7 @@ def _place(stage: Stage, axes: Axes) -> str:
     return stage.into
 
 
-# What one launch cannot do, refused with the reason.
-#
-# A launch walks its arrays once. What the last block to finish knows (sums) may go into further numbers, but not back
-# into arrays: all other blocks have ended by then.
+# Refusals: what a single launch cannot do, with the reason.
 
 
 def cannot_fuse(stage: str, reason: str) -> SpecError:
@@ -181,7 +176,7 @@ def cannot_fuse(stage: str, reason: str) -> SpecError:
 
 
 def refuse(plan: FusionPlan) -> None:
-    """Raise SpecError with the reason where no one launch does what is planned."""
+    """Raise SpecError with the reason if a single launch cannot carry out the plan."""
     _refuse_barriers(plan)
     _refuse_second_matrix(plan)
     _refuse_operands(plan)
@@ -189,14 +184,14 @@ def refuse(plan: FusionPlan) -> None:
     _refuse_by_kind(plan)
     _refuse_overwriting(plan)
     if plan.stages_are_the_programs:
-        unused = [one.name for one in plan.program.inputs if one.name not in plan.named()]
+        unused = [operand.name for operand in plan.program.inputs if operand.name not in plan.named()]
         if unused:
             raise SpecError(f"input '{unused[0]}' is read by no stage")
 
 
 def _refuse_barriers(plan: FusionPlan) -> None:
     late = {reduce.name for reduce in plan.reduces}
-    reads = [(name, late & set(names_in(one))) for name, one in plan.outputs.items() if plan.axes[name]]
+    reads = [(name, late & set(names_in(expression))) for name, expression in plan.outputs.items() if plan.axes[name]]
     reads += [(anchor.name, late & set(operands(anchor))) for anchor in plan.anchors]
     for name, held in reads:
         if held:
@@ -218,19 +213,19 @@ def _refuse_second_matrix(plan: FusionPlan) -> None:
 
 
 def _refuse_operands(plan: FusionPlan) -> None:
-    given = {one.name: one for one in plan.program.inputs}
+    inputs = {operand.name: operand for operand in plan.program.inputs}
     for stage in plan.anchors:
         for name in _in_memory(stage):
-            if name not in given:
+            if name not in inputs:
                 raise cannot_fuse(
                     stage.name,
                     f"every block reads all of '{name}', so it must be in memory before the launch; make it an input",
                 )
     for name in names_in(*plan.expressions):
-        if name in given and len(given[name].axes) == 2:
+        if name in inputs and len(inputs[name].axes) == 2:
             raise cannot_fuse(
                 name,
-                f"maps go along one axis, not over '{given[name].shape}'; matrices are for the stages that walk them",
+                f"maps go along one axis, not over '{inputs[name].shape}'; matrices are for the stages that walk them",
             )
 
 
@@ -265,10 +260,10 @@ def _refuse_by_kind(plan: FusionPlan) -> None:
 
 
 def _refuse_scans(plan: FusionPlan) -> None:
-    """Refuse what a scan over all pairs of points cannot go with: it gives numbers of each point."""
+    """Raise SpecError for combinations that a scan over all pairs of points excludes."""
     if not plan.scans:
         return
-    first, nearest = plan.scans[0], [one for one in plan.scans if isinstance(one, Nearest)]
+    first, nearest = plan.scans[0], [scan for scan in plan.scans if isinstance(scan, Nearest)]
     if plan.tiled:
         raise cannot_fuse(first.name, f"it goes over all pairs of points, '{plan.tiled.name}' over a matrix")
     for other in nearest[1:]:
@@ -277,7 +272,7 @@ def _refuse_scans(plan: FusionPlan) -> None:
         raise cannot_fuse(first.name, f"points come from three arrays at most, not from {', '.join(plan.clouds)}")
     if plan.choices or plan.chosen:
         raise cannot_fuse(first.name, "parameters choose functions and reductions for RowDots and Product alone")
-    known = {one.name for one in (*plan.program.inputs, *nearest)}
+    known = {operand.name for operand in (*plan.program.inputs, *nearest)}
     for scan in plan.scans:
         if isinstance(scan, Within) and scan.radius not in known:
             raise cannot_fuse(scan.name, f"its radius '{scan.radius}' is neither an input nor a neighbour's distance")
@@ -313,7 +308,7 @@ def _refuse_overwriting(plan: FusionPlan) -> None:
             raise cannot_fuse(name, reason)
 
 
-# How many operations a plan takes, as the `flops` of a spec.
+# Operations of a plan, as the `flops` of a spec.
 
 Counts = dict[tuple[str, ...], int]  # operations by the axes that they are done along
 
@@ -324,8 +319,8 @@ def operations(plan: FusionPlan) -> Asking:
     for anchor in plan.anchors:
         for axes, count in _of_stage(plan, anchor):
             counts[axes] = counts.get(axes, 0) + count
-    for name, one in plan.outputs.items():
-        counts[plan.axes[name]] = counts.get(plan.axes[name], 0) + flops(one)
+    for name, expression in plan.outputs.items():
+        counts[plan.axes[name]] = counts.get(plan.axes[name], 0) + flops(expression)
     terms = {axes: count for axes, count in counts.items() if axes and count}
     names = tuple(dict.fromkeys(axis for axes in terms for axis in axes))
 
@@ -337,7 +332,7 @@ def operations(plan: FusionPlan) -> Asking:
 
 
 def _of_stage(plan: FusionPlan, stage: Anchor) -> list[tuple[tuple[str, ...], int]]:
-    """Return operations by axes; a scan takes two a coordinate, and a comparison with the k nearest or each radius."""
+    """Return operations by axes; a scan takes two per coordinate, and one per comparison with the nearest or a radius."""
     axes = plan.axes
     if isinstance(stage, Reduce):
         return [(_axes(plan, stage.expression), flops(stage.expression) + (2 if stage.how == "squares" else 1))]
@@ -357,7 +352,7 @@ def _axes(plan: FusionPlan, expression: Expression) -> tuple[str, ...]:
     return next(plan.axes[name] for name in names_in(expression) if plan.axes[name])
 
 
-# What is generated of one launch: its CUDA C++, and what the host has to know to launch it.
+# Generated code of a launch: its CUDA C++, and the host side.
 
 _WIDTH = 120
 
@@ -375,11 +370,11 @@ class EntryCall:
 
 
 class HostSide(Protocol):
-    """What the host has to know of one kind of launch."""
+    """Host side of a kind of launch."""
 
     @property
     def workspace(self) -> Mapping[str, str]:
-        """The names of the scratch arrays, each with what its shape follows from."""
+        """The names of the scratch arrays, each with the text of its shape."""
         ...
 
     @property
@@ -411,7 +406,7 @@ class KernelCode:
 
 
 def grid_workspace(blocks: str, count: int) -> Mapping[str, str]:
-    """Return the names of the workspace of `count` sums over the grid, none for none."""
+    """Return the names of the workspace of `count` sums over the grid; empty without sums."""
     return {"by_block": f"{count} {blocks}", "arrived": "1"} if count else {}
 
 
@@ -438,7 +433,7 @@ def packed(opening: str, parts: Sequence[str], closing: str) -> str:
 
 
 def folded(opening: str, terms: Iterable[str], closing: str) -> str:
-    """Return opening + terms + closing, with a further line before a term that no longer fits."""
+    """Return opening + terms + closing, with a line break before a term that does not fit."""
     indent = " " * (len(opening) - len(opening.lstrip()) + 4)
     lines = [opening]
     for position, term in enumerate(terms):
@@ -453,12 +448,12 @@ def folded(opening: str, terms: Iterable[str], closing: str) -> str:
 def signature(
     opening: str, plan: FusionPlan, number: str, after: Sequence[str], types: Mapping[str, str] | None = None
 ) -> str:
-    """Return the head of a kernel: inputs, outputs, then `after`; `types` are those of what is no plain pointer."""
+    """Return the head of a kernel: inputs, outputs, then `after`; `types` are those of arguments that are no pointers."""
     types = types or {}
-    read = {one.name: f"{'' if one.name in plan.overwritten else 'const '}{number}*" for one in plan.inputs}
+    read = {operand.name: f"{'' if operand.name in plan.overwritten else 'const '}{number}*" for operand in plan.inputs}
     written = {name: f"{number}*" for name in plan.outputs if name not in plan.overwritten}
-    given = [f"{types.get(name, pointer)} {name}" for name, pointer in (*read.items(), *written.items())]
-    return packed(opening, [*given, *after], ") {")
+    pointers = [f"{types.get(name, pointer)} {name}" for name, pointer in (*read.items(), *written.items())]
+    return packed(opening, [*pointers, *after], ") {")
 
 
 def function(name: str, taken: str, captured: str, expression: str) -> str:
@@ -485,9 +480,9 @@ def template_of(plan: FusionPlan, *first: str) -> str:
 
 def headers_of(plan: FusionPlan) -> tuple[str, ...]:
     """Return the headers of all functions that the plan calls."""
-    found: list[str] = []
+    headers: list[str] = []
     for called in functions_in(*plan.expressions):
-        found += [
-            one.header for one in (called.functions.values() if isinstance(called, FunctionChoice) else (called,))
+        headers += [
+            callee.header for callee in (called.functions.values() if isinstance(called, FunctionChoice) else (called,))
         ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(headers))

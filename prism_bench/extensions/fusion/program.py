@@ -212,21 +212,21 @@ class FusionProgram:
     replaces: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for one in self.numbers:
-            if one not in NUMBERS:
-                raise SpecError(f"unknown precision '{one}' of the program; known: {', '.join(NUMBERS)}")
+        for number in self.numbers:
+            if number not in NUMBERS:
+                raise SpecError(f"unknown precision '{number}' of the program; known: {', '.join(NUMBERS)}")
         if self.within is not None and not self.within > 0:
             raise SpecError(f"within is {self.within}: an error greater than 0, such as 1e-3")
-        for one in self.inputs:
-            if not 1 <= len(one.axes) <= 2:
-                raise SpecError(f"input '{one.name}' has shape '{one.shape}': one axis or two")
+        for operand in self.inputs:
+            if not 1 <= len(operand.axes) <= 2:
+                raise SpecError(f"input '{operand.name}' has shape '{operand.shape}': one axis or two")
         object.__setattr__(self, "inputs", tuple(map(self._filled, self.inputs)))
 
-    def _filled(self, given: Input) -> Input:
+    def _filled(self, operand: Input) -> Input:
         """Return the input with its fill: inputs that stages take distances of are finite."""
         scans = [stage for stage in self.stages if isinstance(stage, Nearest | Within)]
-        of_points = any(given.name in stage.points for stage in scans)
-        return replace(given, fill=SAMPLES) if of_points and not given.fill else given
+        of_points = any(operand.name in stage.points for stage in scans)
+        return replace(operand, fill=SAMPLES) if of_points and not operand.fill else operand
 
 
 # Whether the stages fit together: names known, no circle, and along which axes each result is.
@@ -252,16 +252,16 @@ def operands(stage: Stage) -> tuple[str, ...]:
 
 def extents(program: FusionProgram, stages: Iterable[Stage]) -> tuple[str, ...]:
     """Return the whole numbers that expressions may name: the inputs' axes, and `k` where a stage is Nearest."""
-    axes = dict.fromkeys(axis for one in program.inputs for axis in one.axes)
+    axes = dict.fromkeys(axis for operand in program.inputs for axis in operand.axes)
     return (*axes, *(("k",) if any(isinstance(stage, Nearest) for stage in stages) else ()))
 
 
 def in_order(program: FusionProgram, stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """Return the stages, each after those that it reads; SpecError for a name twice or unknown, and for a circle."""
     numbers = extents(program, stages)
-    named = [*(one.name for one in program.inputs), *program.scalars, *(stage.name for stage in stages)]
+    named = [*(operand.name for operand in program.inputs), *program.scalars, *(stage.name for stage in stages)]
     _check_names(named, numbers)
-    given = {*named, *numbers} - {stage.name for stage in stages}
+    known = {*named, *numbers} - {stage.name for stage in stages}
     by_name: dict[str, Stage] = {stage.name: stage for stage in stages}
     placed: dict[str, Stage] = {}
 
@@ -271,7 +271,7 @@ def in_order(program: FusionProgram, stages: Sequence[Stage]) -> tuple[Stage, ..
         for operand in operands(by_name[name]) if name not in placed else ():
             if operand in by_name:
                 place(operand, [*path, name])
-            elif operand not in given:
+            elif operand not in known:
                 raise SpecError(f"stage '{name}': {unknown('name', operand, named)}")
         placed.setdefault(name, by_name[name])
 
@@ -291,7 +291,7 @@ def _check_names(named: Sequence[str], axes: Sequence[str]) -> None:
 def axes_of(program: FusionProgram, ordered: Sequence[Stage]) -> dict[str, tuple[str, ...]]:
     """Return the axes of every input, scalar and stage, none for one number; SpecError if operands do not fit."""
     axes: dict[str, tuple[str, ...]] = dict.fromkeys((*program.scalars, *extents(program, ordered)), ())
-    axes |= {one.name: one.axes for one in program.inputs}
+    axes |= {operand.name: operand.axes for operand in program.inputs}
     for stage in ordered:
         axes[stage.name] = _result(stage, axes)
     return axes
@@ -342,13 +342,13 @@ def _same(stage: Stage, what: str, axis: str, other: str, *theirs: str) -> None:
 
 def _joined(stage: Stage, expression: Expression, axes: Axes) -> tuple[str, ...]:
     """Return the axes of an element-wise expression; a vector joins a matrix along its last axis."""
-    found = {name: axes[name] for name in names_in(expression) if axes[name]}
-    widest = max(found.values(), key=len, default=())
-    for name, own in found.items():
-        if own != widest and own != widest[-1:]:
-            first = next(other for other, theirs in found.items() if theirs == widest)
+    along = {name: axes[name] for name in names_in(expression) if axes[name]}
+    widest = max(along.values(), key=len, default=())
+    for name, name_axes in along.items():
+        if name_axes != widest and name_axes != widest[-1:]:
+            first = next(other for other, theirs in along.items() if theirs == widest)
             raise SpecError(
                 f"stage '{stage.name}' joins '{first}' of shape '{' '.join(widest)}' with '{name}' of shape "
-                f"'{' '.join(own)}': operands of one expression are along the same axis"
+                f"'{' '.join(name_axes)}': operands of one expression are along the same axis"
             )
     return widest

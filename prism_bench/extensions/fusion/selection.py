@@ -56,9 +56,9 @@ class PrecisionChoice:
     basis: str
     tried: tuple[Tried, ...]
 
-    def allowed(self, one: Tried) -> bool:
+    def allowed(self, trial: Tried) -> bool:
         """Return whether its error is measured and within the tolerance."""
-        return one.error is not None and one.error <= self.within
+        return trial.error is not None and trial.error <= self.within
 
     @property
     def chosen(self) -> Tried | None:
@@ -66,11 +66,11 @@ class PrecisionChoice:
 
         That is the fastest where times are known, else the one that moves the fewest bytes.
         """
-        timed = any(one.seconds is not None for one in self.tried)
+        timed = any(trial.seconds is not None for trial in self.tried)
 
-        def cost(one: Tried) -> tuple[float, float]:
-            own = (one.seconds or float("inf")) if timed else float(one.bytes)
-            return own, float("inf") if one.error is None else one.error
+        def cost(trial: Tried) -> tuple[float, float]:
+            price = (trial.seconds or float("inf")) if timed else float(trial.bytes)
+            return price, float("inf") if trial.error is None else trial.error
 
         return min(filter(self.allowed, self.tried), key=cost, default=None)
 
@@ -113,8 +113,8 @@ def select(program: FusionProgram, spec: KernelSpec, backend: Backend, question:
         raise unknown("label", question.label, spec.workloads)
     whole = Case(spec, spec.workloads[question.label], question.label)
     samples = [_given(whole, question.data)] if question.data else [whole.inputs(seed) for seed in _SEEDS]
-    tried = tuple(_tried(one, whole, samples, backend) for one in declared(program))
-    timed = any(one.seconds is not None for one in tried)
+    tried = tuple(_tried(option, whole, samples, backend) for option in declared(program))
+    timed = any(trial.seconds is not None for trial in tried)
     basis = f"{_CLOCK.replace('_', ' ')} on {backend.facts()['device']}" if timed else "bytes that must move"
     drawn = f"drawn with the program's fills, seeds {', '.join(map(str, _SEEDS))}"
     source = "data of the user" if question.data else drawn
@@ -132,28 +132,28 @@ def read_sample(path: Path) -> dict[str, HostArray]:
 
 def _given(case: Case, data: Mapping[str, HostArray]) -> dict[str, InputArray]:
     """Return the user's arrays as inputs of the case."""
-    found: dict[str, InputArray] = {}
+    inputs: dict[str, InputArray] = {}
     for array in case.spec.inputs:
         if array.name not in data:
             raise UsageError(
                 f"the sample gives no '{array.name}'; {case.spec.name} reads "
-                f"{', '.join(one.name for one in case.spec.inputs)}"
+                f"{', '.join(wanted.name for wanted in case.spec.inputs)}"
             )
         values, shape = np.asarray(data[array.name]), case.sizes.shape(array.name)
         if values.shape != shape:
             raise UsageError(f"the sample's '{array.name}' has shape {values.shape}; {case.name} reads {shape}")
         try:
-            found[array.name] = given(values, "float64")
+            inputs[array.name] = given(values, "float64")
         except ValueError as error:
             raise UsageError(f"the sample's '{array.name}': {error}") from error
-    return found
+    return inputs
 
 
-def _tried(one: Declared, whole: Case, samples: Sequence[Mapping[str, InputArray]], backend: Backend) -> Tried:
-    spec = whole.spec.with_variant(one.variant) if one.variant else whole.spec
-    case = Case(spec, whole.workload, whole.label, one.variant)
-    empty = Tried(one.precision, one.stage, case.kernel, case.sizes.bytes_moved)
-    rounded = [_rounded(inputs, case, one) for inputs in samples]
+def _tried(option: Declared, whole: Case, samples: Sequence[Mapping[str, InputArray]], backend: Backend) -> Tried:
+    spec = whole.spec.with_variant(option.variant) if option.variant else whole.spec
+    case = Case(spec, whole.workload, whole.label, option.variant)
+    empty = Tried(option.precision, option.stage, case.kernel, case.sizes.bytes_moved)
+    rounded = [_rounded(inputs, case, option) for inputs in samples]
     try:
         with backend.prepare(case, rounded[0]) as runnable:
             errors = [_error(runnable, whole, *pair, backend) for pair in zip(rounded, samples, strict=True)]
@@ -162,9 +162,9 @@ def _tried(one: Declared, whole: Case, samples: Sequence[Mapping[str, InputArray
         return replace(empty, reason=str(error).splitlines()[0])
 
 
-def _rounded(inputs: Mapping[str, InputArray], case: Case, one: Declared) -> dict[str, InputArray]:
+def _rounded(inputs: Mapping[str, InputArray], case: Case, option: Declared) -> dict[str, InputArray]:
     """Return the inputs as the case takes them: operands rounded to the precision, others to their arrays' types."""
-    to = {array.name: one.precision if array.name in one.operands else array.dtype for array in case.spec.inputs}
+    to = {array.name: option.precision if array.name in option.operands else array.dtype for array in case.spec.inputs}
     return {name: replace(inputs[name], block=PRECISIONS[to[name]].narrowed(inputs[name].block)) for name in to}
 
 
@@ -179,7 +179,7 @@ def _error(
     xp = backend.xp
     runnable.reset(rounded)
     runnable()
-    expected = whole.correctness.expected({name: one.on(xp) for name, one in inputs.items()}, xp, backend.special)
+    expected = whole.correctness.expected({name: array.on(xp) for name, array in inputs.items()}, xp, backend.special)
     outputs = runnable.arrays(expected)
     return max(
         _norm(outputs[name].astype("float64") - want, xp) / max(_norm(want, xp), 1e-300)
@@ -198,4 +198,4 @@ def _seconds(runnable: Runnable) -> float | None:
     once = timers[_CLOCK]()
     for _ in range(3):
         once()
-    return float(np.median([one.seconds for one in sample(once, Criterion(), ClockGate()).samples]))
+    return float(np.median([timing.seconds for timing in sample(once, Criterion(), ClockGate()).samples]))

@@ -1,4 +1,4 @@
-"""The source and the spec of a fused kernel, made of its program: arguments, launch, references and tolerances."""
+"""Source and spec of a fused kernel, built from its program: arguments, launch, reference and tolerances."""
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,9 +61,8 @@ from prism_bench.spec.metric import Budget
 from prism_bench.spec.peer import Peer, as_peer
 from prism_bench.spec.tolerance import Tolerance, normwise, product, reduction
 
-# The form of a program that fuses nothing: every stage, and every function before a sum, in a separate launch.
-#
-# What one launch hands on to the next is in memory meanwhile. The fused kernel is compared with this form.
+# The separate form, with which the fused kernel is compared: every stage, and every function before a sum, in a launch
+# of its own. Arrays between launches are in memory.
 
 _VARIANT = "separate"
 
@@ -105,10 +104,10 @@ class SeparateForm:
     def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
         """Return the derived sizes of all launches; those of 64 bits follow from the axes."""
         wide = [size.name for size in self.sizes if size.name.startswith("wide_")]
-        found: dict[str, Callable[..., int]] = {name: Asking((name.removeprefix("wide_"),), int) for name in wide}
+        by_name: dict[str, Callable[..., int]] = {name: Asking((name.removeprefix("wide_"),), int) for name in wide}
         for launch in self.launches:
-            found |= launch.code.host.derived(number, includes)
-        return found
+            by_name |= launch.code.host.derived(number, includes)
+        return by_name
 
     def launch(self, number: str, includes: Includes) -> Callable[..., tuple[Launch, ...]]:
         """Return the host plan: the launches one after the other."""
@@ -117,20 +116,17 @@ class SeparateForm:
 
 
 def separated(program: FusionProgram, name: str) -> SeparateForm | None:
-    """Return the program's launches, or None where stages come in one launch alone.
-
-    So do stages whose launches would have different workspaces of one name.
-    """
+    """Return the program's launches; None if a stage has no separate launch or workspaces of a name differ in shape."""
     stages = tuple(_alone(program.stages))
     if len(stages) < 2 or not all(_can_be_alone(stage, program) for stage in stages):
         return None
     ordered = in_order(program, stages)
     axes = axes_of(program, ordered)
-    found = SeparateForm(
-        tuple(_launch(program, one, axes, f"{name}_alone_{one.name}") for one in ordered),
-        {one.name: axes[one.name] for one in ordered if one.name not in program.outputs},
+    form = SeparateForm(
+        tuple(_launch(program, stage, axes, f"{name}_alone_{stage.name}") for stage in ordered),
+        {stage.name: axes[stage.name] for stage in ordered if stage.name not in program.outputs},
     )
-    return found if _workspaces_agree(found) else None
+    return form if _workspaces_agree(form) else None
 
 
 def _alone(stages: Sequence[Stage]) -> Iterator[Stage]:
@@ -149,28 +145,28 @@ def _alone(stages: Sequence[Stage]) -> Iterator[Stage]:
 
 
 def _can_be_alone(stage: Stage, program: FusionProgram) -> bool:
-    """Return whether a stage is of a kind that has separate launches, and needs no more of the host than arrays."""
+    """Return whether a stage has a separate launch, which needs only arrays from the host."""
     plain = isinstance(stage, Map | ColumnSums) or (isinstance(stage, Reduce) and not stage.chosen)
     return plain and not set(operands(stage)) & set(extents(program, ()))
 
 
-def _workspaces_agree(found: SeparateForm) -> bool:
-    """Return whether workspace of one name has one shape in all launches."""
-    arrays = {array for launch in found.launches for array in launch.code.host.workspace.items()}
+def _workspaces_agree(form: SeparateForm) -> bool:
+    """Return whether each workspace has the same shape in all launches."""
+    arrays = {array for launch in form.launches for array in launch.code.host.workspace.items()}
     return len(arrays) == len({name for name, _ in arrays})
 
 
 def _launch(program: FusionProgram, stage: Stage, axes: Axes, entry: str) -> SeparateLaunch:
-    """Return the launch of a program of that stage alone, whose inputs are what others have left in memory."""
+    """Return the launch of a program of only that stage; its inputs are in memory."""
     read = [name for name in operands(stage) if axes[name]]
     into = stage.into if isinstance(stage, Map) else None
-    given = [one.name for one in program.inputs if one.name in {*read, into}]
-    given += [name for name in dict.fromkeys(read) if name not in given]
-    if not given and isinstance(stage, Map):
+    arrays = [operand.name for operand in program.inputs if operand.name in {*read, into}]
+    arrays += [name for name in dict.fromkeys(read) if name not in arrays]
+    if not arrays and isinstance(stage, Map):
         return _of_numbers(program, stage, entry)
     alone = replace(
         program,
-        inputs=tuple(Input(name, " ".join(axes[name])) for name in given),
+        inputs=tuple(Input(name, " ".join(axes[name])) for name in arrays),
         stages=(stage,),
         outputs=(stage.name,),
         forms={},
@@ -184,18 +180,18 @@ def _launch(program: FusionProgram, stage: Stage, axes: Axes, entry: str) -> Sep
         else stage_code.sums_write(plan, entry)
     )
     outputs = [name for name in plan.outputs if name not in plan.overwritten]
-    inputs, sizes = [one.name for one in plan.inputs], map(_size_name, code.host.sizes)
+    inputs, sizes = [operand.name for operand in plan.inputs], map(_size_name, code.host.sizes)
     return SeparateLaunch(stage.name, code, (*inputs, *outputs, *code.host.workspace, *plan.scalars, *sizes))
 
 
 def _size_name(size: Scalar) -> str:
-    """Return what a size is called in the form's arguments: one of 64 bits is not the one of 32."""
+    """Return the name of a size in the form's arguments: sizes of 64 and 32 bits differ."""
     return f"wide_{size.name}" if size.dtype == "int64" else size.name
 
 
 @dataclass(frozen=True)
 class OneThreadHost:
-    """One thread, which needs nothing but what it is passed."""
+    """Host side of a single thread, which needs only its arguments."""
 
     @property
     def sizes(self) -> tuple[Scalar, ...]:
@@ -217,7 +213,7 @@ class OneThreadHost:
 
 
 def _of_numbers(program: FusionProgram, stage: Map, entry: str) -> SeparateLaunch:
-    """Return the launch of one thread, for what follows from sums."""
+    """Return the launch of a single thread, for numbers that follow from sums."""
     read = names_in(stage.expression)
     scalars = [name for name in read if name in program.scalars]
     sums_read = [name for name in read if name not in scalars]
@@ -228,14 +224,14 @@ def _of_numbers(program: FusionProgram, stage: Map, entry: str) -> SeparateLaunc
     return SeparateLaunch(stage.name, code, (*sums_read, stage.name, *scalars))
 
 
-# The float64 reference of a plan, and how far each output may be off, as functions that ask by name.
+# The float64 reference of a plan and the tolerance of each output, as functions that ask for values by name.
 
 _NUMPY = ("xp", "special")  # modules that functions ask for
 
 
 @dataclass(frozen=True)
 class StageValue:
-    """A stage to compute: its expressions as they are, or as the sizes of their absolute terms."""
+    """Stage to compute: its expressions themselves, or the sizes of their absolute terms (`sized`)."""
 
     stage: Anchor
     expressions: tuple[Expression, ...]
@@ -267,7 +263,7 @@ class StageValue:
         return lambda values: left(values) @ right(values)
 
     def _array(self, name: str, widened: Callable[..., Any] | None = None) -> Evaluator:
-        """Return what reads an input, of its absolute values where sizes are wanted."""
+        """Return the function that reads an input, or its absolute values if `sized`."""
 
         def read(values: Values) -> Any:
             array = widened(values[name], values["xp"]) if widened else values[name]
@@ -295,24 +291,24 @@ def _scanned(stage: Scan, includes: Includes) -> Evaluator:
 
 
 def _has_bits(stage: Product) -> bool:
-    """Return whether operands of some precision travel as bits."""
+    """Return whether operands of some precision are stored as bits."""
     return bool(set(AS_BITS) & set(stage.precisions))
 
 
 def _modules(expressions: Iterable[Expression]) -> set[str]:
     """Return the modules that the functions in the expressions ask for."""
     expressions = tuple(expressions)
-    found = (
+    modules = (
         {"xp"} if any(isinstance(part, Absolute) for expression in expressions for part in walk(expression)) else set()
     )
     for call in calls_in(*expressions):
         function = call.function
-        found |= set(_NUMPY if isinstance(function, FunctionChoice) else function.value.asks)
-    return found
+        modules |= set(_NUMPY if isinstance(function, FunctionChoice) else function.value.asks)
+    return modules
 
 
 def reference(plan: FusionPlan, includes: Includes) -> Callable[..., Any]:
-    """Return the reference of a spec: the anchors one after the other, then the outputs.
+    """Return the reference of a spec: the anchors in order, then the outputs.
 
     An output that an anchor takes further is computed once.
     """
@@ -326,7 +322,7 @@ def reference(plan: FusionPlan, includes: Includes) -> Callable[..., Any]:
                 expressions = tuple(substituted(expression, {result: Name(output)}) for expression in expressions)
                 results[output] = Name(output)
         steps.append((anchor.name, StageValue(anchor, expressions).evaluator(includes)))
-    outputs = [evaluator(one, includes) for one in results.values()]
+    outputs = [evaluator(result, includes) for result in results.values()]
 
     def referred(values: Values) -> Any:
         known = dict(values)
@@ -334,7 +330,7 @@ def reference(plan: FusionPlan, includes: Includes) -> Callable[..., Any]:
             known[name] = step(known)
         return tuple(output(known) for output in outputs) if len(outputs) > 1 else outputs[0](known)
 
-    asked = {module for one in plan.anchors for module in StageValue(one, one.expressions).asks}
+    asked = {module for anchor in plan.anchors for module in StageValue(anchor, anchor.expressions).asks}
     asked |= _modules(plan.outputs.values())
     return AskingForAll(_asked(plan, plan.anchors, plan.outputs.values(), asked), referred)
 
@@ -347,28 +343,32 @@ def sizes(plan: FusionPlan, includes: Includes) -> dict[str, Callable[..., Any]]
 def _size(plan: FusionPlan, output: str, includes: Includes) -> Callable[..., Any]:
     expression = plan.outputs[output]
     needed = _needed(plan, expression)
-    for one in (expression, *(e for anchor in needed for e in anchor.expressions)):
-        _refuse_unsized(plan, one)
-    known = (*(one.name for one in needed), *extents(plan.program, plan.stages))
+    for part in (expression, *(e for anchor in needed for e in anchor.expressions)):
+        _refuse_unsized(plan, part)
+    known = (*(anchor.name for anchor in needed), *extents(plan.program, plan.stages))
     result = absolute(expression, known)
     computed = [
-        StageValue(one, tuple(absolute(e, known) for e in one.expressions), not isinstance(one, Scan)) for one in needed
+        StageValue(anchor, tuple(absolute(e, known) for e in anchor.expressions), not isinstance(anchor, Scan))
+        for anchor in needed
     ]
 
-    steps, size = [(one.stage.name, one.evaluator(includes)) for one in computed], evaluator(result, includes)
+    steps, size = (
+        [(stage_value.stage.name, stage_value.evaluator(includes)) for stage_value in computed],
+        evaluator(result, includes),
+    )
 
     def sized(values: Values) -> Any:
-        found = dict(values)
+        named = dict(values)
         for name, step in steps:
-            found[name] = step(found)
-        return size(found)
+            named[name] = step(named)
+        return size(named)
 
-    asked = {module for one in computed for module in one.asks} | _modules([result])
+    asked = {module for stage_value in computed for module in stage_value.asks} | _modules([result])
     return AskingForAll(_asked(plan, needed, [expression], asked), sized)
 
 
 def _refuse_unsized(plan: FusionPlan, expression: Expression) -> None:
-    """Refuse a function whose size is taken at values where only the sizes of stages are at hand."""
+    """Raise SpecError for a function without a stretch of a stage, of which only the size is known."""
     stages = {anchor.name for anchor in plan.anchors if not isinstance(anchor, Scan)}  # a scan's result is exact
     for call in calls_in(expression):
         unsized = isinstance(call.function, Function) and call.function.stretch is None
@@ -379,37 +379,37 @@ def _refuse_unsized(plan: FusionPlan, expression: Expression) -> None:
 
 
 def _needed(plan: FusionPlan, expression: Expression) -> tuple[Anchor, ...]:
-    """Return the anchors that an expression goes back to, in order."""
-    wanted, found = set(names_in(expression)), []
+    """Return the anchors on which an expression depends, in order."""
+    wanted, anchors = set(names_in(expression)), []
     for anchor in reversed(plan.anchors):
         if anchor.name in wanted:
-            found.insert(0, anchor)
+            anchors.insert(0, anchor)
             wanted |= set(operands(anchor))
-    return tuple(found)
+    return tuple(anchors)
 
 
 def _asked(
     plan: FusionPlan, anchors: Sequence[Anchor], expressions: Iterable[Expression], modules: set[str]
 ) -> tuple[str, ...]:
-    """Return what a function of these asks for: inputs, scalars and extents that they read, choices, and modules."""
+    """Return the names that a function of these asks for: inputs, scalars, extents, choices and modules."""
     every = [*expressions, *(e for anchor in anchors for e in anchor.expressions)]
     read = {operand for anchor in anchors for operand in operands(anchor)} | set(names_in(*every))
     read |= {"k"} if any(isinstance(anchor, Nearest) for anchor in anchors) else set()
-    given = [one.name for one in plan.program.inputs]
-    given += [*plan.program.scalars, *extents(plan.program, plan.stages)]
+    names = [operand.name for operand in plan.program.inputs]
+    names += [*plan.program.scalars, *extents(plan.program, plan.stages)]
     chosen = [choice.parameter for choice in choices_in(*every)]
     chosen += ["reduce"] if any(isinstance(anchor, Reduce) and anchor.chosen for anchor in anchors) else []
-    return (*(one for one in given if one in read), *chosen, *(one for one in _NUMPY if one in modules))
+    return (*(name for name in names if name in read), *chosen, *(name for name in _NUMPY if name in modules))
 
 
-# The CUDA source of a program: a kernel for each of its forms, and one for each stage on its own.
+# The CUDA source of a program: a kernel for each of its forms and each separate stage.
 
 _BY = "by `prism-bench fuse` from {}.py: change that and run it again."
 
 
 @dataclass(frozen=True)
 class FusedForm:
-    """One form of a program: its plan, its generated kernel, and its stages in separate launches where it has them."""
+    """Form of a program: its plan, its generated kernel, and its separate launches if it has them."""
 
     plan: FusionPlan
     code: KernelCode
@@ -429,7 +429,7 @@ class FusedProgram:
         """Return the CUDA source."""
         every = [self.main, *self.forms.values()]
         separate = [launch.code for launch in self.main.separate.launches] if self.main.separate else []
-        headers = {header for code in (*(one.code for one in every), *separate) for header in code.headers}
+        headers = {header for code in (*(form.code for form in every), *separate) for header in code.headers}
         includes = "\n".join(f'#include "{header}"' for header in sorted(headers, key=_file_name))
         kernels = [
             f"// Stages: {', '.join(stage.name for stage in form.plan.stages)}.\n{form.code.kernels}" for form in every
@@ -440,14 +440,14 @@ class FusedProgram:
 
 
 def _file_name(header: str) -> str:
-    """Return the name without its subject's folder: moving a header leaves the order, and so the code, as it is."""
+    """Return the name without its folder: moving a header does not change the order, and so the code."""
     return header.rpartition("/")[2]
 
 
 def fused_program(program: FusionProgram, name: str) -> FusedProgram:
     """Return the forms of a program; a SpecError with the reason where one cannot be fused."""
     main = _form(program, None, f"{name}_generated")
-    forms = {key: _form(program, one.stages, f"{name}_generated_{key}") for key, one in program.forms.items()}
+    forms = {key: _form(program, form.stages, f"{name}_generated_{key}") for key, form in program.forms.items()}
     with_steps = FusedForm(main.plan, main.code, separated(program, name))
     return FusedProgram(name, program, with_steps, forms)
 
@@ -459,7 +459,7 @@ def _form(program: FusionProgram, stages: Sequence[Stage] | None, entry: str) ->
 
 
 def written(plan: FusionPlan, entry: str) -> KernelCode:
-    """Return the kernel of a plan, by the stage that walks its matrix; maps and reductions alone walk vectors."""
+    """Return the kernel of a plan, by the stage that walks its matrix; without such a stage, it walks vectors."""
     tiled = plan.tiled
     in_double = "float64" in plan.program.numbers
     for stage in [*([tiled] if isinstance(tiled, RowDots | Product) else []), *plan.scans] if in_double else []:
@@ -473,7 +473,7 @@ def written(plan: FusionPlan, entry: str) -> KernelCode:
     return stage_code.write(plan, tiled, entry) if isinstance(tiled, Product) else stage_code.sums_write(plan, entry)
 
 
-# The spec of a fused kernel, made of its program: arguments, launch, reference, tolerance, variants.
+# The spec of a fused kernel.
 
 _FLOAT = "float32"
 
@@ -484,8 +484,8 @@ class SourceOutdated(SpecError):
     The program changed, or the generator did, after `prism-bench fuse` last wrote the source. Run it again.
     """
 
-    def __init__(self, words: str, program: FusionProgram) -> None:
-        super().__init__(words)
+    def __init__(self, message: str, program: FusionProgram) -> None:
+        super().__init__(message)
         self.program = program
 
 
@@ -506,13 +506,13 @@ def fuse(program: FusionProgram, module: str) -> KernelSpec:
 
 
 def generated_source(path: Path) -> Path:
-    """Return where the source of the program in this spec file is."""
+    """Return the path of the source of the program in this spec file."""
     return path.parent / GENERATED / f"{path.stem}.cu"
 
 
 @dataclass(frozen=True)
 class FusedSpec:
-    """Builds the spec of a program declared in the file `path` of a catalogue whose shared Python is `includes`."""
+    """Builder of the spec of a program declared in the file `path`; `includes` is the catalogue's shared Python."""
 
     fused: FusedProgram
     path: Path
@@ -582,50 +582,58 @@ class FusedSpec:
         return (*self._arrays(form.plan, number), *host.scratch(kind, self.includes), *scalars, *host.sizes)
 
     def _arrays(self, plan: FusionPlan, number: str) -> tuple[Array, ...]:
-        """Return inputs and outputs; those of a product in its precision, all else of it in float32."""
+        """Return inputs and outputs; the operands of a product in its precision, its other arrays in float32."""
         kind = _FLOAT if self.product else number
-        inputs = tuple(self._input(plan, one, number) for one in plan.inputs)
+        inputs = tuple(self._input(plan, operand, number) for operand in plan.inputs)
         written = (name for name in plan.outputs if name not in plan.overwritten)
         return (*inputs, *(Out(name, " ".join(plan.axes[name]) or "1", kind) for name in written))
 
-    def _input(self, plan: FusionPlan, one: Input, number: str) -> Array:
-        if self.product and one.name in (self.product.left, self.product.right):
-            return self._shared("products.fused_product", "operand")(one.name, one.shape, number)
-        array, kind = InOut if one.name in plan.overwritten else In, _FLOAT if self.product else number
-        fill = self._shared(one.fill.module, one.fill.name) if isinstance(one.fill, SharedName) else one.fill
-        return array(one.name, one.shape, kind, fill) if isinstance(fill, Fill) else array(one.name, one.shape, kind)
+    def _input(self, plan: FusionPlan, operand: Input, number: str) -> Array:
+        if self.product and operand.name in (self.product.left, self.product.right):
+            return self._shared("products.fused_product", "operand")(operand.name, operand.shape, number)
+        array, kind = InOut if operand.name in plan.overwritten else In, _FLOAT if self.product else number
+        fill = (
+            self._shared(operand.fill.module, operand.fill.name)
+            if isinstance(operand.fill, SharedName)
+            else operand.fill
+        )
+        return (
+            array(operand.name, operand.shape, kind, fill)
+            if isinstance(fill, Fill)
+            else array(operand.name, operand.shape, kind)
+        )
 
     def _tolerance(self, form: FusedForm, number: str) -> Tolerance | Mapping[str, Tolerance]:
-        found = sizes(form.plan, self.includes)
+        term_sizes = sizes(form.plan, self.includes)
         if not self.product:
             rounding = self._shared("arrays.map_arrays", "ROUNDING")[number]
-            return {output: reduction(size, terms=rounding) for output, size in found.items()}
-        (size,) = found.values()
+            return {output: reduction(size, terms=rounding) for output, size in term_sizes.items()}
+        (size,) = term_sizes.values()
         depth = Asking((form.plan.axes[self.product.left][1],), lambda extent: extent + 8)
         if number != _FLOAT:
             return normwise(self._shared("products.fused_product", "ELEMENTS")[number][3], size, depth)
         return product(size, depth)
 
     def _parameters(self) -> dict[str, object]:
-        plan, found = self.plan, dict[str, object]({"tile": "auto"} if self.product else {})
-        found |= self.program.scalars
-        found |= {choice.parameter: choice.default for choice in plan.choices}
-        found |= {"reduce": plan.chosen.hows[0]} if plan.chosen else {}
-        return found | ({"k": plan.nearest.k} if plan.nearest else {})
+        plan, parameters = self.plan, dict[str, object]({"tile": "auto"} if self.product else {})
+        parameters |= self.program.scalars
+        parameters |= {choice.parameter: choice.default for choice in plan.choices}
+        parameters |= {"reduce": plan.chosen.hows[0]} if plan.chosen else {}
+        return parameters | ({"k": plan.nearest.k} if plan.nearest else {})
 
     def _rules(self) -> list[Rule]:
-        """Return what scalars and choices must keep."""
+        """Return the rules of scalars and choices."""
         plan = self.plan
-        found = [
+        rules = [
             Rule(f"a finite {name}", Asking((name,), lambda value: abs(value) < float("inf"))) for name in plan.scalars
         ]
-        found += [_one_of(choice.parameter, tuple(choice.functions)) for choice in plan.choices]
+        rules += [_one_of(choice.parameter, tuple(choice.functions)) for choice in plan.choices]
         if plan.nearest:
             axis = plan.axes[plan.nearest.name][0]
-            found.append(Rule(f"1 <= k < {axis} and k <= 64", Asking((axis, "k"), lambda n, k: 1 <= k < n and k <= 64)))
+            rules.append(Rule(f"1 <= k < {axis} and k <= 64", Asking((axis, "k"), lambda n, k: 1 <= k < n and k <= 64)))
         for width in (width for name in plan.clouds for width in plan.axes[name][1:]):
-            found.append(Rule(f"{width} from 1 to 8", Asking((width,), lambda extent: 1 <= extent <= 8)))
-        return [*found, *([_one_of("reduce", plan.chosen.hows)] if plan.chosen else [])]
+            rules.append(Rule(f"{width} from 1 to 8", Asking((width,), lambda extent: 1 <= extent <= 8)))
+        return [*rules, *([_one_of("reduce", plan.chosen.hows)] if plan.chosen else [])]
 
     def _budgets(self) -> tuple[Budget, ...]:
         if self.plan.scans:
@@ -634,21 +642,21 @@ class FusedSpec:
         return tuple(Budget(metric, at_least=0.85, label=label) for label in ("S1", "S2"))
 
     def _variants(self) -> dict[str, Variant]:
-        program, main, found = self.program, self.fused.main, dict[str, Variant]()
+        program, main, variants = self.program, self.fused.main, dict[str, Variant]()
         for key, form in self.fused.forms.items():
             changes = {**self._of_form(form, _FLOAT), "golden": (), "budgets": (), "only_labels": ("S0",)}
-            found[key] = Variant(program.forms[key].meaning, **changes)
+            variants[key] = Variant(program.forms[key].meaning, **changes)
         if "float64" in program.numbers:
-            found["f64"] = self._in_double()
+            variants["f64"] = self._in_double()
         if main.separate:
-            found[_VARIANT] = self._separate(main.separate)
+            variants[_VARIANT] = self._separate(main.separate)
         if program.by_hand:
             launch = self._launch(main, _FLOAT, program.by_hand)
-            found["by_hand"] = Variant("hand-written", source=self._by_hand, launch=launch)
+            variants["by_hand"] = Variant("hand-written", source=self._by_hand, launch=launch)
         if product := self.product:
             for precision in product.precisions[1:]:
-                found |= self._on_tensor_cores(product, precision)
-        return found
+                variants |= self._on_tensor_cores(product, precision)
+        return variants
 
     @property
     def _by_hand(self) -> Path:
@@ -688,14 +696,14 @@ class FusedSpec:
         entry = tensor_entry(main.plan, main.code.entry.partition("<")[0])
         changes["launch"] = self._launch(main, precision, ByHand(entry))
         meaning = f"tensor cores, {precision} operands, float32 sums"
-        found = {precision: Variant(meaning, **changes, peers=self._tensor_peers(precision))}
+        variants = {precision: Variant(meaning, **changes, peers=self._tensor_peers(precision))}
         if precision == "float16" and program.by_hand and program.by_hand.tensor:
             changes |= {
                 "launch": self._launch(main, precision, ByHand(program.by_hand.tensor, program.by_hand.arguments))
             }
             changes |= {"source": self._by_hand, "peers": {}}
-            found[f"{precision}_by_hand"] = Variant("hand-written, on the tensor cores", **changes)
-        return found
+            variants[f"{precision}_by_hand"] = Variant("hand-written, on the tensor cores", **changes)
+        return variants
 
     def _tensor_changes(self, stage: Product, precision: str) -> dict[str, Any]:
         (rows, depth), columns = self.plan.axes[stage.left], self.plan.axes[stage.right][1]
@@ -714,14 +722,19 @@ class FusedSpec:
         }
 
     def _tensor_peers(self, precision: str) -> Mapping[str, Peer | Callable[..., Any]]:
-        """Return the peers with operands of that precision; PyTorch takes no matrices of bits."""
+        """Return the peers with operands of that precision; PyTorch has no matrices of bits."""
         peers = self.program.peers
         if precision in AS_BITS:
             return {}
         if precision != "tf32":
             return peers
-        in_tf32, of_torch = self.includes.peer("torch_peers", "in_tf32"), {n: as_peer(one) for n, one in peers.items()}
-        return {n: replace(one, call=in_tf32(one.call)) for n, one in of_torch.items() if one.library.name == "torch"}
+        in_tf32, of_torch = (
+            self.includes.peer("torch_peers", "in_tf32"),
+            {n: as_peer(peer) for n, peer in peers.items()},
+        )
+        return {
+            n: replace(peer, call=in_tf32(peer.call)) for n, peer in of_torch.items() if peer.library.name == "torch"
+        }
 
 
 def _one_of(parameter: str, known: tuple[str, ...]) -> Rule:

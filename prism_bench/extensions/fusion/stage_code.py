@@ -36,7 +36,7 @@ from prism_bench.extensions.fusion.program import REDUCTIONS, ColumnSums, Neares
 from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.spec.kernel import Launch
 
-# Maps and reductions along vectors: a grid of any size walks them, the last block to finish adds up.
+# Maps and reductions along vectors: a grid of any size walks them, the last block to finish adds the parts up.
 
 
 @dataclass(frozen=True)
@@ -78,14 +78,14 @@ def sums_write(plan: FusionPlan, entry: str) -> KernelCode:
     if parameter:
         raise cannot_fuse(plan.stages[0].name, f"the parameter '{parameter}' chooses for RowDots and Product alone")
     axes, count = plan.axes_read(), len(plan.reduces)
-    maps = {name: one for name, one in plan.outputs.items() if plan.axes[name]}
+    maps = {name: expression for name, expression in plan.outputs.items() if plan.axes[name]}
     if not count and len({plan.axes[name] for name in maps}) > 1:
         raise cannot_fuse(list(maps)[-1], "it maps over another axis than the outputs before it")
     scratch = ["double* by_block", "unsigned int* arrived"] if count else []
     after = [*scratch, *(f"T {name}" for name in plan.scalars), *(f"long long {axis}" for axis in axes)]
     bounds = "512, RESIDENT<T>" if count else "256"
     head = f"template <class T>\n__global__ void __launch_bounds__({bounds})\n    {entry}("
-    body = [_map(plan, name, one) for name, one in maps.items()] + (_reductions(plan) if count else [])
+    body = [_map(plan, name, expression) for name, expression in maps.items()] + (_reductions(plan) if count else [])
     return KernelCode(
         headers=tuple(dict.fromkeys([*headers_of(plan), _header(plan)])),
         kernels="\n".join([signature(head, plan, "T", after), *body, "}"]),
@@ -100,7 +100,7 @@ def _header(plan: FusionPlan) -> str:
 
 def _function(plan: FusionPlan, name: str, expression: Expression) -> tuple[str, list[str]]:
     """Return a lambda of the vectors in an expression, and their names."""
-    vectors = [one for one in names_in(expression) if plan.axes[one]]
+    vectors = [vector for vector in names_in(expression) if plan.axes[vector]]
     captured = "=" if set(names_in(expression)) - set(vectors) else ""
     return function(name, ", ".join(f"T {vector}" for vector in vectors), captured, cuda(expression)), vectors
 
@@ -111,7 +111,7 @@ def _map(plan: FusionPlan, name: str, expression: Expression) -> str:
 
 
 def _reductions(plan: FusionPlan) -> list[str]:
-    """Return terms, the threads' parts, and what the last block makes of the sums."""
+    """Return the terms, the threads' parts, and the statements of the last block."""
     lines, parts = [], []
     for stage in plan.reduces:
         text, vectors = _function(plan, f"{stage.name}_term", stage.expression)
@@ -131,7 +131,7 @@ def _joined(plan: FusionPlan) -> str:
 
 def finish(plan: FusionPlan, joined: str, number: str = "T") -> list[str]:
     """Return the last lines of a kernel with reductions: numbers that follow from them, stored by one thread."""
-    stored = {name: one for name, one in plan.outputs.items() if not plan.axes[name]}
+    stored = {name: expression for name, expression in plan.outputs.items() if not plan.axes[name]}
     lines = [f"    if (!{joined}) return;"]
     used = set(names_in(*stored.values()))
     lines += [
@@ -180,10 +180,10 @@ class ProductHost:
             *sizes, tile = values[:4]
             names = zip(self.choices, values[4:-1], strict=True)
             functors = {choice.parameter: choice.functions[name].functor for choice, name in names}
-            given = {"tile": tile, "arguments": call.arguments, "matrices": self.matrices}
-            return product_launch(call.entry, call.number, tuple(sizes), values[-1], **given, **functors)
+            keywords = {"tile": tile, "arguments": call.arguments, "matrices": self.matrices}
+            return product_launch(call.entry, call.number, tuple(sizes), values[-1], **keywords, **functors)
 
-        return Asking((*self.extents, "tile", *(one.parameter for one in self.choices), "device"), launched)
+        return Asking((*self.extents, "tile", *(choice.parameter for choice in self.choices), "device"), launched)
 
     def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
         return {}
@@ -204,7 +204,7 @@ def write(plan: FusionPlan, stage: Product, entry: str) -> KernelCode:
 
 
 def tensor_entry(plan: FusionPlan, entry: str) -> str:
-    """Return the entry for tensor cores, with {} for what the launch fills in."""
+    """Return the entry for tensor cores, with {} for the template arguments of the launch."""
     return f"{entry}_tensor<{{tile}}{_chosen(plan)}>"
 
 
@@ -239,24 +239,24 @@ def _kernel(  # the head and the call are what the two kernels differ in
 ) -> str:
     expression, bias = epilogue(plan, stage)
     after = [*(f"float {name}" for name in plan.scalars), *(f"int {size}" for size in sizes)]
-    given = ", ".join([stage.left, stage.right, bias or "nullptr", next(iter(plan.outputs)), *sizes])
+    passed = ", ".join([stage.left, stage.right, bias or "nullptr", next(iter(plan.outputs)), *sizes])
     captured = "=" if plan.scalars else ""
     return "\n".join(
         [
             signature(head, plan, "float", after, types),
             f"    const auto epilogue = [{captured}](float sums) {{ return {cuda(expression, 'float')}; }};",
-            f"    {call.format(given)}",
+            f"    {call.format(passed)}",
             "}",
         ]
     )
 
 
-# Products of a matrix's rows with a vector: a map over the rows takes them further, and one reduction adds them up.
+# Products of a matrix's rows with a vector, with a map and reductions over the rows.
 
 
 @dataclass(frozen=True)
 class RowsHost:
-    """Blocks of rows; `count` reductions, one of which a parameter `reduce` chooses where `chosen`."""
+    """Blocks of rows; `count` reductions, of which the parameter `reduce` selects the kind if `chosen`."""
 
     rows: str
     cols: str
@@ -278,7 +278,7 @@ class RowsHost:
         template, threads = (includes.value("products.row_products", name) for name in ("row_template", "row_threads"))
 
         def launched(cols: int, blocks: int, *reduce: str) -> Launch:
-            entry = call.entry.format(template(*(REDUCTIONS[one] for one in reduce), cols))
+            entry = call.entry.format(template(*(REDUCTIONS[how] for how in reduce), cols))
             return Launch(blocks, threads(cols), entry=entry, arguments=call.arguments)
 
         return Asking((self.cols, "blocks", *(("reduce",) if self.chosen else ())), launched)
@@ -313,10 +313,10 @@ def _body(plan: FusionPlan, stage: RowDots, rows: str, cols: str) -> list[str]:
     operations = [_operation(reduce) for reduce in plan.reduces]
     parts = ", ".join(f"{operation}::nothing()" for operation in operations)
     joined = f"grid_reduce<{', '.join(operations)}>(part, by_block, arrived)"
-    given = ", ".join([stage.matrix, stage.vector, rows, cols])
+    passed = ", ".join([stage.matrix, stage.vector, rows, cols])
     return [
         *([f"    double part[] = {{{parts}}};"] if operations else []),
-        f"    visit_row_products<ROWS, WIDTH>({given}, [&](long long row, float {plan.local(stage)}) {{",
+        f"    visit_row_products<ROWS, WIDTH>({passed}, [&](long long row, float {plan.local(stage)}) {{",
         *(f"        {line}" for line in _visit(plan, stage)),
         "    });",
         *(finish(plan, joined, "float") if operations else []),
@@ -324,16 +324,16 @@ def _body(plan: FusionPlan, stage: RowDots, rows: str, cols: str) -> list[str]:
 
 
 def _visit(plan: FusionPlan, stage: RowDots) -> list[str]:
-    """Return what is done with one row's product; an output that is also reduced is computed once."""
-    stored = {name: one for name, one in plan.outputs.items() if plan.axes[name]}
+    """Return the statements for a row's product; an output that is also reduced is computed once."""
+    stored = {name: expression for name, expression in plan.outputs.items() if plan.axes[name]}
     reduced = [reduce.expression for reduce in plan.reduces]
     read = [name for name in names_in(*stored.values(), *reduced) if name != stage.name]
     lines = elements(plan, read, "row", "float")
-    for name, one in stored.items():
-        lines += [f"const float {name}_at = {_text(one, plan, stage)};", f"{name}[row] = {name}_at;"]
-    known = {one: f"{name}_at" for name, one in stored.items()}
-    for position, one in enumerate(plan.reduces):
-        op, value = _operation(one), known.get(one.expression) or _text(one.expression, plan, stage)
+    for name, expression in stored.items():
+        lines += [f"const float {name}_at = {_text(expression, plan, stage)};", f"{name}[row] = {name}_at;"]
+    known = {expression: f"{name}_at" for name, expression in stored.items()}
+    for position, reduce in enumerate(plan.reduces):
+        op, value = _operation(reduce), known.get(reduce.expression) or _text(reduce.expression, plan, stage)
         lines.append(f"part[{position}] = {op}{{}}(part[{position}], {op}::term({value}));")
     return lines
 
@@ -342,7 +342,7 @@ def _text(expression: Expression, plan: FusionPlan, stage: RowDots) -> str:
     return at_place(expression, plan, stage, "float")
 
 
-# Sums over the columns of a matrix: weights come out of a map over rows, a map over columns takes the sums further.
+# Sums over the columns of a matrix: weights come from a map over rows, the sums go into a map over columns.
 
 
 @dataclass(frozen=True)
@@ -402,25 +402,25 @@ def columns_write(plan: FusionPlan, stage: ColumnSums, entry: str) -> KernelCode
 
 def _columns_body(plan: FusionPlan, stage: ColumnSums, rows: str, columns: str) -> list[str]:
     local, read = plan.local(stage), names_in(*plan.outputs.values())
-    vectors = [name for name in read if name in {one.name for one in plan.inputs}]
-    given = ", ".join([stage.matrix, "weight", "parts", "arrived", rows, columns, "splits", f"&{local}"])
+    vectors = [name for name in read if name in {operand.name for operand in plan.inputs}]
+    passed = ", ".join([stage.matrix, "weight", "parts", "arrived", rows, columns, "splits", f"&{local}"])
     return [
         "    const auto weight = [=](int row) {",
         *(f"        {line}" for line in elements(plan, names_in(stage.weights), "row")),
         f"        return {at_place(stage.weights, plan, stage)};",
         "    };",
         f"    T {local};",
-        f"    if (!column_sums({given})) return;",
+        f"    if (!column_sums({passed})) return;",
         "    const int column = blockIdx.x / splits * BLOCK_COLUMNS<T> + threadIdx.x;",
         f"    if (threadIdx.x >= BLOCK_COLUMNS<T> || column >= {columns}) return;",
         *(f"    {line}" for line in elements(plan, vectors, "column")),
-        *(f"    {name}[column] = {at_place(one, plan, stage)};" for name, one in plan.outputs.items()),
+        *(f"    {name}[column] = {at_place(expression, plan, stage)};" for name, expression in plan.outputs.items()),
     ]
 
 
 # Scans over all pairs of points: the distance of the k-th neighbour, neighbours within it, and sums over the points.
 #
-# A warp has its points' results in every lane, so that one scan may use what another found, and no point waits.
+# A warp has its points' results in every lane, so that a scan can use the results of another without waiting.
 
 _CLOUD = 3  # arrays of points that Cloud takes
 
@@ -449,8 +449,10 @@ class NeighboursHost:
 
         def launched(n: int, *values: Any) -> Launch:
             *template, device = values
-            own = own_points(n, device)
-            return by_warps(call.entry.format(", ".join(map(str, [*template, own]))), n, own, call.arguments)
+            points_each = own_points(n, device)
+            return by_warps(
+                call.entry.format(", ".join(map(str, [*template, points_each]))), n, points_each, call.arguments
+            )
 
         return Asking((self.axis, *self.template, "device"), launched)
 
@@ -461,7 +463,7 @@ class NeighboursHost:
 def neighbours_write(plan: FusionPlan, entry: str) -> KernelCode:
     """Return the kernel around the scans of a plan."""
     axis, count = plan.axes[plan.clouds[0]][0], len(plan.reduces)
-    dims = [one for name in plan.clouds for one in plan.axes[name][1:]]
+    dims = [width for name in plan.clouds for width in plan.axes[name][1:]]
     template = ", ".join([*(f"int {dim}" for dim in dims), *(["int k"] if plan.nearest else []), "int OWN"])
     scratch = ["double* by_block", "unsigned int* arrived"] if count else []
     after = [*scratch, *(f"float {name}" for name in plan.scalars), f"int {axis}"]
@@ -517,9 +519,11 @@ def _apart(plan: FusionPlan, names: Sequence[str], widths: Sequence[str]) -> str
 
 
 def _counts(plan: FusionPlan, counts: Sequence[Within], widths: Sequence[str], axis: str) -> list[str]:
-    """Return one more visit of all pairs, for all counts; an array's distances serve each count that uses it."""
+    """Return a visit of all pairs for all counts; an array's distances serve each count that uses it."""
     lines = [f"    int {', '.join(f'{count.name}_of[OWN] = {{}}' for count in counts)};"]
-    lines += [line for name in dict.fromkeys(count.radius for count in counts) for line in _given(plan, name, axis)]
+    lines += [
+        line for name in dict.fromkeys(count.radius for count in counts) for line in _radius_input(plan, name, axis)
+    ]
     lines.append("    own.visit(points, [&](int p, int, const float(&other)[Points::D]) {")
     for name, radius in dict.fromkeys((name, count.radius) for count in counts for name in count.points):
         place = plan.clouds.index(name)
@@ -535,7 +539,7 @@ def _counts(plan: FusionPlan, counts: Sequence[Within], widths: Sequence[str], a
         "    });",
         "#pragma unroll",
         "    for (int p = 0; p < OWN; ++p) {",
-        *(f"        {one}" for one in sums),
+        *(f"        {line}" for line in sums),
         "    }",
     ]
 
@@ -544,8 +548,8 @@ def _near(name: str, radius: str) -> str:
     return f"near_in_{name}_by_{radius}"
 
 
-def _given(plan: FusionPlan, radius: str, axis: str) -> list[str]:
-    """Return what reads the radii of the warp's own points where they are an input."""
+def _radius_input(plan: FusionPlan, radius: str, axis: str) -> list[str]:
+    """Return the statements that read the radii of the warp's points, if they are an input."""
     if plan.nearest and radius == plan.nearest.name:
         return []
     read = f"own.first + p < {axis} ? {radius}[own.first + p] : 0.0f"
@@ -557,8 +561,8 @@ def _given(plan: FusionPlan, radius: str, axis: str) -> list[str]:
 
 
 def _by_point(plan: FusionPlan, axis: str) -> list[str]:
-    """Return what a lane does for each point of its warp: store its outputs and add its terms."""
-    stored = {name: one for name, one in plan.outputs.items() if plan.axes[name]}
+    """Return the statements of a lane for each point of its warp: store its outputs and add its terms."""
+    stored = {name: expression for name, expression in plan.outputs.items() if plan.axes[name]}
     operations = [REDUCTIONS[reduce.hows[0]] for reduce in plan.reduces]
     nothing = [f"{operation}::nothing()" for operation in operations]
     lines = [packed("    double part[] = {", nothing, "};")] if nothing else []
@@ -568,7 +572,7 @@ def _by_point(plan: FusionPlan, axis: str) -> list[str]:
         "        const int point = own.first + p;",
         f"        if (threadIdx.x % 32 != p || point >= {axis}) continue;",
     ]
-    lines += [f"        {name}[point] = {_at_point(one, plan)};" for name, one in stored.items()]
+    lines += [f"        {name}[point] = {_at_point(expression, plan)};" for name, expression in stored.items()]
     for position, (stage, op) in enumerate(zip(plan.reduces, operations, strict=True)):
         text = _at_point(stage.expression, plan, "double")
         lines.append(folded(f"        const double {stage.name}_term = ", terms(text), ";"))
@@ -578,6 +582,6 @@ def _by_point(plan: FusionPlan, axis: str) -> list[str]:
 
 
 def _at_point(expression: Expression, plan: FusionPlan, number: str = "float") -> str:
-    found = {scan.name: Name(f"{scan.name}_of[p]") for scan in plan.scans}
-    vectors = {name: Name(f"{name}[point]") for name in names_in(expression) if plan.axes[name] and name not in found}
-    return cuda(replaced(expression, found | vectors), number)
+    scans = {scan.name: Name(f"{scan.name}_of[p]") for scan in plan.scans}
+    vectors = {name: Name(f"{name}[point]") for name in names_in(expression) if plan.axes[name] and name not in scans}
+    return cuda(replaced(expression, scans | vectors), number)

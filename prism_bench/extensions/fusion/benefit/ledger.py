@@ -1,4 +1,4 @@
-"""The ledger of fusion: every chain at every workload, stage by stage."""
+"""Ledger of fusion: every chain at every workload, stage by stage, compared with its separate launches."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -43,19 +43,17 @@ if TYPE_CHECKING:
     from prism_bench.extensions.persistent.records import ItemSpread, ItemTimes, LatencyRecord
 
 
-# How long a host waits for one evaluation of a chain, and what one of many costs: served, replayed, launched.
-#
-# The times are those of the extension of persistent kernels; without it there are none.
+# Waits of a host for an evaluation of a chain, served, replayed or launched: times of the extension `persistent`.
 
 STAGE = "persistent"  # the stage that is served, and the extension that serves it; others are launched or replayed
 
 
 @dataclass(frozen=True)
 class ChainAnswer:
-    """How long a host waits for one stage in one form.
+    """Wait of a host for a stage in a form.
 
-    `answer` is from the host's request to its knowing that all is done, `each` the share of one of many requests made
-    at once; `against_graph` is the fastest graph's answer over this one's, None if no graph was timed. `launches`
+    `answer` is the time from the host's request to its notice of the end, `each` the share of one of many simultaneous
+    requests; `against_graph` is the fastest graph's answer over this one's, None if no graph was timed. `launches`
     are what the host issues for one evaluation.
     """
 
@@ -70,7 +68,7 @@ class ChainAnswer:
 
 def read_times(path: Path | None, folder: Path) -> "LatencyRecord | None":
     """Return the times of served items: of the file, else the newest in `folder`; None if there are none."""
-    if all(one.name != STAGE for one in installed()):
+    if all(extension.name != STAGE for extension in installed()):
         return None
     from prism_bench.extensions.persistent.records import newest, read_latencies
 
@@ -83,7 +81,7 @@ def answers(
 ) -> tuple[ChainAnswer, ...]:
     """Return the chain's stages as `record` has them, the empty item first; none without a record that served it.
 
-    `launches` is how many launches a stage's kernels take where they are launched.
+    `launches` are the launches of each stage outside the queue.
     """
     if record is None or STAGE not in stages:
         return ()
@@ -119,7 +117,7 @@ def _rows(stage: str, case: Case, record: "LatencyRecord") -> "list[ItemTimes]":
     return [row for form in forms if (row := record.row(case.name, form))]
 
 
-# What a stage of fusion must move and set aside, from its host plan alone, without device or emulator.
+# Traffic and scratch of a stage by its host plan, without device or emulator.
 
 
 @dataclass(frozen=True)
@@ -149,9 +147,9 @@ def planned(case: Case, chain: Chain, device: Device) -> Planned:
     uses = Counter(name for names in named for name in names)
     scratch = [array.name for array in case.spec.arrays if array.scratch and uses[array.name]]
     kept = tuple(name for name in scratch if name in chain.between and uses[name] > 1)
-    own = [name for name in scratch if name not in kept]
-    total = case.sizes.bytes_moved if launches == len(steps) == 1 else sum(_moved(case, named, own, uses))
-    return Planned(launches, total, case.sizes.bytes_moved, kept, _size(case, kept), _size(case, own))
+    workspace = [name for name in scratch if name not in kept]
+    total = case.sizes.bytes_moved if launches == len(steps) == 1 else sum(_moved(case, named, workspace, uses))
+    return Planned(launches, total, case.sizes.bytes_moved, kept, _size(case, kept), _size(case, workspace))
 
 
 def _size(case: Case, names: Iterable[str]) -> int:
@@ -166,22 +164,24 @@ def _named(case: Case, step: Launch | Zero) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for name in names if isinstance(case.spec.argument(name), Array)))
 
 
-def _moved(case: Case, named: Sequence[tuple[str, ...]], own: Sequence[str], uses: Mapping[str, int]) -> Iterator[int]:
+def _moved(
+    case: Case, named: Sequence[tuple[str, ...]], workspace: Sequence[str], uses: Mapping[str, int]
+) -> Iterator[int]:
     """Yield the bytes of each step."""
     written: set[str] = set()
     arrays = {array.name: array for array in case.spec.arrays}
     for names, alike in groupby(named):
-        given, count = [name for name in names if name not in own], len(list(alike))
-        handed = [name for name in given if not arrays[name].reads]
-        both = [name for name in given if isinstance(arrays[name], InOut)]
+        passed, count = [name for name in names if name not in workspace], len(list(alike))
+        handed = [name for name in passed if not arrays[name].reads]
+        both = [name for name in passed if isinstance(arrays[name], InOut)]
         both += [name for name in handed if arrays[name].scratch and uses[name] == count > 1]
         if not both and handed and written.issuperset(handed):
             both.append(min(handed, key=case.sizes.nbytes))
         written.update(handed)
-        yield _size(case, (*given, *both))
+        yield _size(case, (*passed, *both))
 
 
-# One stage of a chain at one workload: all its figures in the ledger.
+# Figures of a stage of a chain at a workload.
 
 _TRACERS = ("cupti", "nsys")
 
@@ -268,24 +268,24 @@ def _gaps(seen: Seen, times: Mapping[str, Figure]) -> Figure:
 
 
 def _emulated(seen: Seen) -> dict[str, Figure]:
-    found = seen.traffic
-    if found is None or not found.launches:
-        gap = absent((found.complaint if found else None) or seen.uncounted)
+    traffic = seen.traffic
+    if traffic is None or not traffic.launches:
+        gap = absent((traffic.complaint if traffic else None) or seen.uncounted)
         return {"emulated": gap, "requested": gap}
-    touched = Figure(found.touched + found.scratch, "different bytes of every launch, on the emulator")
-    return {"emulated": touched, "requested": Figure(found.requested, "all accesses, on the emulator")}
+    touched = Figure(traffic.touched + traffic.scratch, "different bytes of every launch, on the emulator")
+    return {"emulated": touched, "requested": Figure(traffic.requested, "all accesses, on the emulator")}
 
 
 def _counted(seen: Seen, name: str) -> Figure:
     """Return the figure by the record's counters or another record's, if that launched what today's plan launches."""
-    for one in filter(None, (seen.result, seen.counted)):
-        found = dram_bytes(one) if name == "dram_bytes" else value(one, name)
-        launched = value(one, "launches")
-        if found is None:
+    for result in filter(None, (seen.result, seen.counted)):
+        count = dram_bytes(result) if name == "dram_bytes" else value(result, name)
+        launched = value(result, "launches")
+        if count is None:
             continue
         if launched is not None and launched != seen.plan.launches:
             return absent(f"counted in {launched:.0f} launches, today's plan makes {seen.plan.launches}")
-        return Figure(found, f"counters of {one.profile.get('tool', 'a profiler')}")
+        return Figure(count, f"counters of {result.profile.get('tool', 'a profiler')}")
     known = seen.result or seen.counted
     return absent("no record holds counters of it; 'prism-bench profile' reads them" if known else seen.missing)
 
@@ -315,14 +315,14 @@ def _error(seen: Seen) -> Figure:
     return Figure(max(known), "largest relative error against the float64 reference")
 
 
-# The ledger of fusion: every chain at every workload, stage by stage, against its separate launches.
+# Ledgers of chains.
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What the ledger is read from.
+    """Sources of the ledger.
 
-    That is a run record of a GPU, traffic on the emulator by the case's name, the times of served items, and `counters`
+    A run record of a GPU, traffic on the emulator by the case's name, the times of served items, and `counters`
     of profilers by the case's name, for cases of which the record holds none. `missing` is why there is no
     record, `uncounted` why a stage has no traffic.
     """
@@ -384,12 +384,12 @@ def chains_of(catalogue: Catalogue, names: Iterable[str] = ()) -> list[tuple[Ker
 
 def stages_of(spec: KernelSpec, chain: Chain, label: str) -> dict[str, Case]:
     """Return the chain's cases at that label, by stage; a stage that is not timed there is left out."""
-    found: dict[str, Case] = {}
+    cases: dict[str, Case] = {}
     for stage, variant in chain.stages.items():
-        own = spec.with_variant(variant) if variant else spec
-        if label in (own.only_labels or own.workloads):
-            found[stage] = Case(own, own.workloads[label], label, variant)
-    return found
+        form = spec.with_variant(variant) if variant else spec
+        if label in (form.only_labels or form.workloads):
+            cases[stage] = Case(form, form.workloads[label], label, variant)
+    return cases
 
 
 def ledgers(chains: Iterable[tuple[KernelSpec, Chain]], labels: Iterable[str], sources: Sources) -> list[ChainLedger]:
@@ -406,7 +406,7 @@ def _ledger(chain: Chain, stages: Mapping[str, Case], sources: Sources, prices: 
     seen = {stage: _seen(stage, case, chain, sources) for stage, case in stages.items()}
     first, before = next(iter(stages.values())), seen.get("baseline")
     known = _library(seen)
-    rows = tuple(_row(one, before, known, prices) for one in seen.values())
+    rows = tuple(_row(entry, before, known, prices) for entry in seen.values())
     launches = {stage: planned(case, chain, sources.device).launches for stage, case in stages.items()}
     waits = answers(stages, launches, sources.latencies)
     return ChainLedger(chain.name, first.label, str(first.workload), rows, known.figure, waits)
@@ -414,7 +414,7 @@ def _ledger(chain: Chain, stages: Mapping[str, Case], sources: Sources, prices: 
 
 def _library(seen: Mapping[str, Seen]) -> Timed:
     """Return the fastest library call timed with the baseline, or with the first stage that has one."""
-    calls = [library(one.result, one.missing) for stage, one in seen.items() if stage != STAGE]
+    calls = [library(entry.result, entry.missing) for stage, entry in seen.items() if stage != STAGE]
     return next(
         (call for call in calls if call.measurement), calls[0] if calls else Timed(reason="no stage is launched")
     )
@@ -431,14 +431,14 @@ def _seen(stage: str, case: Case, chain: Chain, sources: Sources) -> Seen:
 
 
 def _served(case: Case, chain: Chain, sources: Sources) -> Seen:
-    """Return the stage whose kernels a queue kernel calls: nothing is launched, so no clock of a launch times it."""
+    """Return the stage whose kernels a queue kernel calls: it has no launch, and so no clock of launches."""
     plan = replace(planned(case, chain, sources.device), launches=0)
     missing = "an item that is served is no launch: it is timed from request to answer, by scripts/persistent"
     return Seen(STAGE, case, plan, None, sources.traffic.get(case.name), missing, sources.uncounted)
 
 
 def _row(seen: Seen, baseline: Seen | None, known: Timed, prices: Prices) -> StageRow:
-    found = figures(seen, _least_time(seen, prices))
+    by_name = figures(seen, _least_time(seen, prices))
     against = baseline if baseline and baseline.case.workload == seen.case.workload else None
     speedups: dict[str, Speedup] = {}
     savings: dict[str, Saving] = {}
@@ -446,10 +446,10 @@ def _row(seen: Seen, baseline: Seen | None, known: Timed, prices: Prices) -> Sta
         speedups = {clock: speedup(against.timed(clock), seen.timed(clock)) for clock in CLOCKS}
         speedups["library"] = speedup(known, seen.timed("cold_time"))
         divided = {clock: saving(_cost(against, clock), _cost(seen, clock), prices) for clock in DIVIDED}
-        savings = {clock: one for clock, one in divided.items() if one}
-    passed = _passed(against, found, speedups)
+        savings = {clock: stage_saving for clock, stage_saving in divided.items() if stage_saving}
+    passed = _passed(against, by_name, speedups)
     notes = tuple(_notes(seen, against))
-    return StageRow(seen.stage, seen.case.name, seen.plan, found, speedups, savings, passed, notes)
+    return StageRow(seen.stage, seen.case.name, seen.plan, by_name, speedups, savings, passed, notes)
 
 
 def _least_time(seen: Seen, prices: Prices) -> Figure:
@@ -460,18 +460,18 @@ def _least_time(seen: Seen, prices: Prices) -> Figure:
 
 
 def _cost(seen: Seen, clock: str) -> StageCost:
-    found = figures(seen, absent(""))
-    counted, emulated = found["dram_bytes"].value, found["emulated"].value
+    by_name = figures(seen, absent(""))
+    counted, emulated = by_name["dram_bytes"].value, by_name["emulated"].value
     by_basis: dict[Basis, float | None] = {"counters": counted, "emulator": emulated, "model": seen.plan.bytes}
     return StageCost(seen.timed(clock), seen.plan.launches, by_basis)
 
 
-def _passed(against: Seen | None, found: Mapping[str, Figure], speedups: Mapping[str, Speedup]) -> bool | None:
+def _passed(against: Seen | None, by_name: Mapping[str, Figure], speedups: Mapping[str, Speedup]) -> bool | None:
     """Apply the plan's rule: fused and unfused differ at most by the sum of their errors against one reference."""
     if not speedups or against is None:
         return None
-    own, theirs = found["error"].value, figures(against, absent(""))["error"].value
-    return pass_rule().verdict(None if own is None or theirs is None else own + theirs, speedups["cold_time"].ratio)
+    error, theirs = by_name["error"].value, figures(against, absent(""))["error"].value
+    return pass_rule().verdict(None if error is None or theirs is None else error + theirs, speedups["cold_time"].ratio)
 
 
 def _notes(seen: Seen, against: Seen | None) -> Iterator[str]:
@@ -482,7 +482,7 @@ def _notes(seen: Seen, against: Seen | None) -> Iterator[str]:
         yield f"{seen.case.name}: separate launches are not timed at this workload"
 
 
-# The plan's table, Baseline, Partial, Full and Target: what it published next to what we measured.
+# The published table (Baseline, Partial, Full and Target) next to our figures.
 
 
 @dataclass(frozen=True)
@@ -499,7 +499,7 @@ class OurRow:
 
 @dataclass(frozen=True)
 class ComparedRow:
-    """One published row and our rows for it, several where a chain is measured at several workloads."""
+    """Published row and our rows for it, one for each workload of a chain."""
 
     published: PublishedRow
     ours: tuple[OurRow, ...]
@@ -515,16 +515,18 @@ def compared(ledgers: Sequence[ChainLedger]) -> tuple[ComparedRow, ...]:
 
 def _ours(row: PublishedRow, mine: Sequence[ChainLedger]) -> Iterator[OurRow]:
     if row.quantity == "launches":
-        yield _launches(row, [one for one in mine if one.label == "S0"])
+        yield _launches(row, [ledger for ledger in mine if ledger.label == "S0"])
         return
     name = "cold_time" if row.quantity == "time" else row.quantity
-    found = [
-        OurRow(f"{one.chain} {one.label}", stages, row.met(stages["full"].value))
-        for one in mine
-        if (stages := {stage: _figure(one, stage, name) for stage in STAGES})
+    rows = [
+        OurRow(f"{ledger.chain} {ledger.label}", stages, row.met(stages["full"].value))
+        for ledger in mine
+        if (stages := {stage: _figure(ledger, stage, name) for stage in STAGES})
     ]
-    measured = [one for one in found if any(figure.value is not None for figure in one.stages.values())]
-    yield from measured or [OurRow("none of them", found[0].stages, None)]
+    measured = [
+        candidate for candidate in rows if any(figure.value is not None for figure in candidate.stages.values())
+    ]
+    yield from measured or [OurRow("none of them", rows[0].stages, None)]
 
 
 def _figure(ledger: ChainLedger, stage: str, name: str) -> Figure:
@@ -533,15 +535,15 @@ def _figure(ledger: ChainLedger, stage: str, name: str) -> Figure:
 
 
 def _launches(row: PublishedRow, mine: Sequence[ChainLedger]) -> OurRow:
-    """Return those of all the row's chains together; no sum where one has no such stage."""
+    """Return the launches of all the row's chains together; no sum if a chain lacks the stage."""
     stages = {stage: _sum(stage, mine) for stage in STAGES}
     whole = len(mine) == len(row.chains)
-    what = " + ".join(one.chain for one in mine) or "none of them"
+    what = " + ".join(ledger.chain for ledger in mine) or "none of them"
     return OurRow(f"{what}, S0", stages, row.met(stages["full"].value) if whole else None)
 
 
 def _sum(stage: str, mine: Sequence[ChainLedger]) -> Figure:
-    rows = [row for one in mine if (row := one.row(stage))]
+    rows = [row for ledger in mine if (row := ledger.row(stage))]
     if not rows or len(rows) < len(mine):
         return absent(f"not every chain has a stage '{stage}'")
     return Figure(sum(row.plan.launches for row in rows), "launches of the plans")

@@ -62,8 +62,10 @@ class Timed:
     @property
     def figure(self) -> Figure:
         """Its median as a figure."""
-        one = self.measurement
-        return Figure(self.seconds, f"{one.subject} {one.metric}") if one else absent(self.reason)
+        measurement = self.measurement
+        return (
+            Figure(self.seconds, f"{measurement.subject} {measurement.metric}") if measurement else absent(self.reason)
+        )
 
 
 @dataclass(frozen=True)
@@ -108,17 +110,17 @@ def timed(result: CaseResult | None, clock: str, missing: str) -> Timed:
     if clock != "issued":
         return _timed(result, clock)
     both = [_timed(result, metric) for metric in ("launch_time", "hot_time")]
-    without = next((one for one in both if one.measurement is None), None)
-    return without or max(both, key=lambda one: one.seconds or 0.0)
+    without = next((side for side in both if side.measurement is None), None)
+    return without or max(both, key=lambda side: side.seconds or 0.0)
 
 
 def _timed(result: CaseResult, metric: str) -> Timed:
-    found = result.measurement(metric)
-    if found is None:
+    measurement = result.measurement(metric)
+    if measurement is None:
         return Timed(reason=result.reason or f"{result.name}: the record holds no {metric.replace('_', ' ')}")
-    if not found.valid or not found.samples:
-        return Timed(reason=found.reason or f"{result.name}: no samples")
-    return Timed(found)
+    if not measurement.valid or not measurement.samples:
+        return Timed(reason=measurement.reason or f"{result.name}: no samples")
+    return Timed(measurement)
 
 
 def library(result: CaseResult | None, missing: str) -> Timed:
@@ -145,11 +147,11 @@ def speedup(baseline: Timed, stage: Timed) -> Speedup:
     """Return the ratio of the two, from their processes' medians."""
     if not (baseline.measurement and stage.measurement):
         return Speedup(reason=stage.reason or baseline.reason)
-    found = estimate(medians(stage.measurement.processes), medians(baseline.measurement.processes))
-    low, high = found.interval()
+    comparison = estimate(medians(stage.measurement.processes), medians(baseline.measurement.processes))
+    low, high = comparison.interval()
     if high == float("inf"):
-        return Speedup(found.ratio, reason="one process a side: no interval")
-    return Speedup(found.ratio, low, high)
+        return Speedup(comparison.ratio, reason="one process a side: no interval")
+    return Speedup(comparison.ratio, low, high)
 
 
 @dataclass(frozen=True)

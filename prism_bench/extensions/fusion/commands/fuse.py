@@ -28,23 +28,29 @@ def command(
     from prism_bench.extensions.fusion.keeping import declarations, keep_source, left_over
 
     folder = options.catalogue_folder(catalogue)
-    found = declarations(folder, options.patterns(programs, filter))
-    kept = [keep_source(one, write=not check) for one in found]
-    done = {declaration.name for declaration in found} - {one.program for one in kept if check and not one.is_same}
-    without = _keep_ptx([one for one in found if one.name in done], folder, check, kept) if ptx else "not asked for"
+    declared = declarations(folder, options.patterns(programs, filter))
+    kept = [keep_source(declaration, write=not check) for declaration in declared]
+    done = {declaration.name for declaration in declared} - {
+        file.program for file in kept if check and not file.is_same
+    }
+    without = (
+        _keep_ptx([declaration for declaration in declared if declaration.name in done], folder, check, kept)
+        if ptx
+        else "not asked for"
+    )
     leftover = left_over(folder)
     _print(kept, leftover, without, json)
-    raise SystemExit(1 if leftover or (check and not all(one.is_same for one in kept)) else 0)
+    raise SystemExit(1 if leftover or (check and not all(file.is_same for file in kept)) else 0)
 
 
-def _keep_ptx(found: "list[Declaration]", folder: Path, check: bool, kept: "list[GeneratedFile]") -> str | None:
+def _keep_ptx(declared: "list[Declaration]", folder: Path, check: bool, kept: "list[GeneratedFile]") -> str | None:
     """Add the states of the PTX files to `kept`; return the reason where there is no compiler."""
     from prism_bench.errors import BackendUnavailable
     from prism_bench.extensions.fusion.keeping import keep_ptx
 
     opened = options.open_catalogue(folder)
     with options.err().status("compiling") as status:
-        for declaration in found:
+        for declaration in declared:
             status.update(declaration.name)
             try:
                 kept += keep_ptx(declaration, opened, write=not check)
@@ -55,13 +61,13 @@ def _keep_ptx(found: "list[Declaration]", folder: Path, check: bool, kept: "list
 
 def _print(kept: "list[GeneratedFile]", leftover: list[Path], without: str | None, json: bool) -> None:
     if json:
-        files = [{"program": one.program, "path": str(one.path), "state": one.state} for one in kept]
+        files = [{"program": file.program, "path": str(file.path), "state": file.state} for file in kept]
         options.print_json({"files": files, "left_over": [str(path) for path in leftover], "no_ptx": without})
         return
     console = options.out()
-    for one in kept:
+    for file in kept:
         console.print(
-            f"{one.state:8} {one.path}", style="dim" if one.is_same else "yellow", highlight=False, soft_wrap=True
+            f"{file.state:8} {file.path}", style="dim" if file.is_same else "yellow", highlight=False, soft_wrap=True
         )
     for path in leftover:
         console.print(

@@ -66,12 +66,12 @@ def command(
     sources = fusion.Sources(
         read, traffic, missing, uncounted, read_times(latencies, _stored(ITEMS)), _counters(counters)
     )
-    found = fusion.ledgers(chains, labels, sources)
-    table = fusion.compared(found)
+    ledgers = fusion.ledgers(chains, labels, sources)
+    table = fusion.compared(ledgers)
     if picture:
-        _draw(found, picture)
-    options.show(lambda: fusion_json(found, table, sources), lambda: fusion_view(found, table, sources), json=json)
-    failed = any(row.passed is False for one in found if one.label == "S0" for row in one.rows)
+        _draw(ledgers, picture)
+    options.show(lambda: fusion_json(ledgers, table, sources), lambda: fusion_view(ledgers, table, sources), json=json)
+    failed = any(row.passed is False for ledger in ledgers if ledger.label == "S0" for row in ledger.rows)
     raise SystemExit(1 if failed else 0)
 
 
@@ -82,9 +82,9 @@ def _record(chains: "list[tuple[KernelSpec, Chain]]", path: Path | None, runs: P
     if path:
         return store.read(path), ""
     kernels = {spec.name for spec, _ in chains}
-    for _, found in store.readable(runs):
-        if found.backend == "cuda" and any(case.kernel in kernels and case.measurements for case in found.cases):
-            return found, ""
+    for _, record in store.readable(runs):
+        if record.backend == "cuda" and any(case.kernel in kernels and case.measurements for case in record.cases):
+            return record, ""
     names = " ".join(f"--filter {name}" for name in sorted(kernels))
     return None, f"no record of a GPU below {runs} timed it; 'prism-bench run {names}' on a GPU makes one"
 
@@ -106,23 +106,23 @@ def _traffic(chains: "list[tuple[KernelSpec, Chain]]", labels: Collection[str]) 
     from prism_bench.extensions.fusion.benefit import stages_of
     from prism_bench.workflows.traffic import traffic
 
-    cases = [case for spec, one in chains for case in stages_of(spec, one, "S0").values() if "S0" in labels]
-    found: dict[str, CaseTraffic] = {}
+    cases = [case for spec, chain in chains for case in stages_of(spec, chain, "S0").values() if "S0" in labels]
+    counts: dict[str, CaseTraffic] = {}
     with options.err().status("counting on the emulator") as status:
         for case in cases:
             status.update(f"counting {case.name}")
             with limited(case.name, CASE_SECONDS):
-                found[case.name] = traffic(case)
-    return found
+                counts[case.name] = traffic(case)
+    return counts
 
 
-def _draw(found: "list[ChainLedger]", path: Path) -> None:
+def _draw(ledgers: "list[ChainLedger]", path: Path) -> None:
     from prism_bench.errors import ResultsError
     from prism_bench.extensions.fusion.report.charts import fusion_picture
     from prism_bench.io.files import write_atomically
 
     try:
-        write_atomically(path, fusion_picture(found))
+        write_atomically(path, fusion_picture(ledgers))
     except OSError as error:
         raise ResultsError(f"cannot write {path}: {error.strerror}") from error
     options.err().print(f"picture: {path}", highlight=False, soft_wrap=True)

@@ -48,16 +48,16 @@ def command(
     opened = options.open_catalogue(catalogue)
     leg = options.choose_backend(backend, quiet=json)
     on_gpu = leg.name == "cuda"
-    one = opened.anywhere(chunk or CHUNK[on_gpu])
+    chunked = opened.anywhere(chunk or CHUNK[on_gpu])
     others = [opened.anywhere(name) for name in options.patterns(cases, filter) or BESIDE]
-    found = []
+    ledgers = []
     with options.err().status("copies and kernels"):
-        with limited(one.name, timeout), Chunks(leg, one, chunks or (16 if on_gpu else 4), lanes) as work:
-            found.append(account(work, timed=on_gpu))
+        with limited(chunked.name, timeout), Chunks(leg, chunked, chunks or (16 if on_gpu else 4), lanes) as work:
+            ledgers.append(account(work, timed=on_gpu))
         names = ", ".join(case.name for case in others)
         with limited(names, timeout), SideBySide(leg, others, rounds or (50 if on_gpu else 2)) as work:
-            found.append(account(work, timed=on_gpu))
+            ledgers.append(account(work, timed=on_gpu))
     if json:
-        options.print_json([overlap_json(one) for one in found])
+        options.print_json([overlap_json(ledger) for ledger in ledgers])
     else:
-        options.out().print(*map(overlap_view, found), sep="\n")
+        options.out().print(*map(overlap_view, ledgers), sep="\n")

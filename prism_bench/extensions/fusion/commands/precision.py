@@ -52,19 +52,19 @@ def command(
     if within is not None and not within > 0:
         raise UsageError(f"--within is {within}: an error greater than 0, such as 1e-3")
     opened = options.open_catalogue(catalogue)
-    words = options.patterns(programs, filter)
-    found = declarations(opened.folder, words)
-    wanted = found if words else [one for one in found if one.program.within is not None]
+    names = options.patterns(programs, filter)
+    declared = declarations(opened.folder, names)
+    wanted = declared if names else [declaration for declaration in declared if declaration.program.within is not None]
     if not wanted:
         raise UsageError("no program declares 'within'; name one, with --within")
     leg = options.choose_backend(backend, quiet=json)
     question = Question(label, within, _read(sample) if sample else None)
-    chosen = [_chosen(one, _kernel(opened, one.name), leg, question, timeout) for one in wanted]
+    chosen = [_chosen(declaration, _kernel(opened, declaration.name), leg, question, timeout) for declaration in wanted]
     if json:
-        options.print_json([precision_json(one) for one in chosen])
+        options.print_json([precision_json(choice) for choice in chosen])
     else:
         options.out().print(*map(precision_table, chosen), sep="\n")
-    raise SystemExit(0 if all(one.chosen for one in chosen) else 1)
+    raise SystemExit(0 if all(choice.chosen for choice in chosen) else 1)
 
 
 def _chosen(

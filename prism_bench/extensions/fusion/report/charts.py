@@ -46,7 +46,7 @@ class StageBars:
     """The lengths of a stage's bars, the longest first, each with its colour's name; words next to them."""
 
     lengths: tuple[tuple[float, str], ...]
-    words: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -141,23 +141,23 @@ class Moved:
             for unit, scale in (("GB", 1e-9), ("MB", 1e-6), ("kB", 1e-3), ("B", 1.0))
             if max(moved) * scale >= 1 or unit == "B"
         )
-        bars = (self._bar(row, own, moved[0], scale) for row, own in zip(rows, moved, strict=True))
+        bars = (self._bar(row, own_bytes, moved[0], scale) for row, own_bytes in zip(rows, moved, strict=True))
         return Panel(f"{unit} per evaluation, {how}", ledger.workload, tuple(bars))
 
     def moved(self, rows: Sequence[StageRow]) -> tuple[str, list[float]]:
         """Return the bytes of all stages, and from where they are."""
         for name, how in (("dram_bytes", "counted in memory"), ("emulated", "counted on the emulator")):
-            values = [found for row in rows if (found := row.value(name))]
+            values = [value for row in rows if (value := row.value(name))]
             if len(values) == len(rows):
                 return how, values
         return "by the plans", [float(row.plan.bytes) for row in rows]
 
-    def _bar(self, row: StageRow, own: float, before: float, scale: float) -> StageBars:
+    def _bar(self, row: StageRow, own_bytes: float, before: float, scale: float) -> StageBars:
         """Return `384 kB, -11 %` above `7 temporaries, 15.6 kB`."""
-        less = [] if row.stage == "baseline" or not before else [f"{own / before - 1:+.0%}".replace("%", " %")]
+        less = [] if row.stage == "baseline" or not before else [f"{own_bytes / before - 1:+.0%}".replace("%", " %")]
         count, size = len(row.plan.temporaries), bytes_text(row.plan.temporary_bytes)
         kept = f"{count} temporar{'y' if count == 1 else 'ies'}, {size}" if count else "no temporaries"
-        return StageBars(((own * scale, colour(row)),), f"{', '.join([bytes_text(own), *less])}\n{kept}")
+        return StageBars(((own_bytes * scale, colour(row)),), f"{', '.join([bytes_text(own_bytes), *less])}\n{kept}")
 
 
 def colour(row: StageRow) -> str:
@@ -188,12 +188,12 @@ def fusion_picture(ledgers: Sequence[ChainLedger]) -> bytes:
         raise ResultsError("no chain has a baseline and a fused stage: there is nothing to draw")
     shown = [ledger for ledger in ledgers if kind.shows(ledger)]
     lines = -(-len(shown) // _COLUMNS)
-    most = max(len(launched(one)) for one in shown)
+    most = max(len(launched(ledger)) for ledger in shown)
     with matplotlib.rc_context(dict(_SETTINGS)):
         figure = FigureCanvasAgg(Figure((_WIDTH, lines * (most * _BAR + _AROUND)), dpi=150)).figure
         panels = list(figure.subplots(lines, _COLUMNS, squeeze=False).flat)
-        for axes, one in zip(panels, shown, strict=False):
-            _panel(axes, one, kind.panel(one), most)
+        for axes, ledger in zip(panels, shown, strict=False):
+            _panel(axes, ledger, kind.panel(ledger), most)
         for axes in panels[len(shown) :]:
             axes.set_visible(False)
         _legend(figure, kind.legend)
@@ -204,7 +204,7 @@ def fusion_picture(ledgers: Sequence[ChainLedger]) -> bytes:
 
 
 def _legend(figure: Figure, meanings: Mapping[str, str]) -> None:
-    patches = [Patch(facecolor=_INK[name], label=words) for name, words in meanings.items()]
+    patches = [Patch(facecolor=_INK[name], label=meaning) for name, meaning in meanings.items()]
     figure.legend(handles=patches, loc="lower center", ncols=3, frameon=False, fontsize=8.5)
 
 
@@ -229,7 +229,7 @@ def _bar(axes: Axes, place: int, bar: StageBars | None) -> None:
         return
     for length, colour in bar.lengths:
         axes.barh(place, length, 0.72 if colour == "pale" else 0.46, color=_INK[colour], linewidth=0)
-    axes.annotate(bar.words, (bar.lengths[0][0], place), fontsize=8.5, **right_of)
+    axes.annotate(bar.text, (bar.lengths[0][0], place), fontsize=8.5, **right_of)
 
 
 def _launches(row: StageRow) -> str:
@@ -255,7 +255,7 @@ class WaterfallBar:
     start: float
     end: float
     ink: str
-    words: str
+    text: str
 
 
 class Waterfall(TypedDict):
@@ -286,9 +286,9 @@ def _timed(ledger: ChainLedger) -> Iterator[WaterfallBar]:
 
 def _stage(row: StageRow, base: float, cold: float) -> Iterator[WaterfallBar]:
     saved, place = row.savings.get("cold_time"), base
-    for attribute, words, ink in _PARTS if saved and saved.rest is not None else ():
+    for attribute, meaning, ink in _PARTS if saved and saved.rest is not None else ():
         part = getattr(saved, attribute)
-        yield WaterfallBar(words, place, place - part, ink, ("−" if part >= 0 else "+") + time_text(abs(part)))
+        yield WaterfallBar(meaning, place, place - part, ink, ("−" if part >= 0 else "+") + time_text(abs(part)))
         place -= part
     ratio = row.speedups.get("cold_time")
     times = f", {ratio.ratio:.2f}x" if ratio and ratio.ratio else ""
@@ -299,10 +299,12 @@ def _moved(ledger: ChainLedger) -> Iterator[WaterfallBar]:
     """Yield the bytes of each stage, from where those of all stages are known."""
     rows = launched(ledger)
     _, moved = Moved().moved(rows)
-    for row, own in zip(rows, moved, strict=True):
+    for row, own_bytes in zip(rows, moved, strict=True):
         first, count = row.stage == "baseline", row.plan.launches
-        words = f"{bytes_text(own)}, {count} launch{'es' if count > 1 else ''}"
-        yield WaterfallBar("separate launches" if first else row.stage, 0.0, own, "ink" if first else "accent", words)
+        label = f"{bytes_text(own_bytes)}, {count} launch{'es' if count > 1 else ''}"
+        yield WaterfallBar(
+            "separate launches" if first else row.stage, 0.0, own_bytes, "ink" if first else "accent", label
+        )
 
 
 # Fusion: each chain before and after, where the saving comes from, and the published figures next to ours.
@@ -333,13 +335,13 @@ def page(context: SiteContext) -> Page:
         empty = {"ledgers": (), "savings": (), "timed": False, "answer": ""}
         return Page("fusion", "Fusion", {"chains": [], "source": None}, empty)
     sources = _sources(context, {spec.name for spec, _ in chains})
-    found = fusion.ledgers(chains, LABELS, sources)
-    table = fusion.compared(found)
+    ledgers = fusion.ledgers(chains, LABELS, sources)
+    table = fusion.compared(ledgers)
     kernels = {chain.name: f"{kernel_page(spec.name)}.html" for spec, chain in chains}
-    falls = [waterfall(one) for one in found]
-    known, savings = _known(found), saved(found)
+    falls = [waterfall(ledger) for ledger in ledgers]
+    known, savings = _known(ledgers), saved(ledgers)
     shown = {
-        "ledgers": found,
+        "ledgers": ledgers,
         "table": table,
         "waterfalls": falls,
         "kernels": kernels,
@@ -352,9 +354,9 @@ def page(context: SiteContext) -> Page:
         "prices": sources.prices(),
         "signed": signed,
         "known": known,
-        "absent": [words for name, words in _ASKED.items() if name not in known],
+        "absent": [meaning for name, meaning in _ASKED.items() if name not in known],
     }
-    return Page("fusion", "Fusion", fusion_json(found, table, sources), shown, scripts=("plot.js", "pictures.js"))
+    return Page("fusion", "Fusion", fusion_json(ledgers, table, sources), shown, scripts=("plot.js", "pictures.js"))
 
 
 def answer(savings: Sequence[ChainSaving]) -> str:
@@ -371,8 +373,8 @@ def answer(savings: Sequence[ChainSaving]) -> str:
 
 def saved(ledgers: Iterable[ChainLedger]) -> list[ChainSaving]:
     """Return what the fastest fused stage of each chain saves, the largest saving first."""
-    found = [one for one in map(_saved, ledgers) if one]
-    return sorted(found, key=lambda one: -one["seconds"])
+    savings = [saving for saving in map(_saved, ledgers) if saving]
+    return sorted(savings, key=lambda saving: -saving["seconds"])
 
 
 def _saved(ledger: ChainLedger) -> ChainSaving | None:
@@ -412,7 +414,7 @@ def _chains(context: SiteContext) -> list[tuple[KernelSpec, Chain]]:
 def _sources(context: SiteContext, kernels: Set[str]) -> Sources:
     """Return the newest record of this machine that timed a chain."""
     measured = [case for case in context.cases.values() if case.case.kernel in kernels and case.case.measurements]
-    newest = max(measured, key=lambda one: one.created, default=None)
+    newest = max(measured, key=lambda case: case.created, default=None)
     return Sources(
         newest.reading.record if newest else None,
         missing="no record of this machine timed a chain",

@@ -161,8 +161,8 @@ def _measured(row: StageRow, notes: Footnotes) -> tuple[str, ...]:
     return (*times, _cell(row.figures["energy"], energy_text, notes), error)
 
 
-def _cell(figure: Figure, words: Callable[[float], str], notes: Footnotes) -> str:
-    return notes.mark(figure.reason) if figure.value is None else words(figure.value)
+def _cell(figure: Figure, text: Callable[[float], str], notes: Footnotes) -> str:
+    return notes.mark(figure.reason) if figure.value is None else text(figure.value)
 
 
 def _library(figure: Figure, notes: Footnotes) -> str:
@@ -222,12 +222,12 @@ def _ratio(speedup: Speedup, notes: Footnotes) -> str:
 
 
 def _parts(row: StageRow, notes: Footnotes) -> tuple[str, ...]:
-    found = row.savings.get("cold_time")
-    if found is None:
+    saving = row.savings.get("cold_time")
+    if saving is None:
         return ("-",) * 4
-    seconds, launches, traffic, rest = map(signed, (found.seconds, found.launches, found.traffic, found.rest))
-    mark = f" {notes.mark(_CACHED)}" if found.cached else ""
-    return seconds, launches, f"{traffic}{mark} ({found.basis})", rest
+    seconds, launches, traffic, rest = map(signed, (saving.seconds, saving.launches, saving.traffic, saving.rest))
+    mark = f" {notes.mark(_CACHED)}" if saving.cached else ""
+    return seconds, launches, f"{traffic}{mark} ({saving.basis})", rest
 
 
 def _least_time(row: StageRow, notes: Footnotes) -> tuple[str, str]:
@@ -243,13 +243,13 @@ def _judged(word: str) -> Text:
 def _plan(table: Sequence[ComparedRow], notes: Footnotes) -> Group:
     """Return baseline, Partial, Full, Target: published, and ours under it."""
     grid = _table("  the plan's table", *STAGES, "target", "verdict")
-    for one in table:
-        row, words = one.published, quantity_text(one.published.quantity)
-        bound = f"{'>' if row.at_least else '<'} {words(row.target)}"
-        quoted = (words(row.stages[stage]) for stage in STAGES)
+    for compared in table:
+        row, quantity = compared.published, quantity_text(compared.published.quantity)
+        bound = f"{'>' if row.at_least else '<'} {quantity(row.target)}"
+        quoted = (quantity(row.stages[stage]) for stage in STAGES)
         grid.add_row(f"  {row.name}, published", *quoted, bound, "", style="dim")
-        for ours in one.ours:
-            cells = (_cell(ours.stages[stage], words, notes) for stage in STAGES)
+        for ours in compared.ours:
+            cells = (_cell(ours.stages[stage], quantity, notes) for stage in STAGES)
             grid.add_row(f"    ours, {ours.what}", *cells, "", _judged(verdict(ours.met, "missed")))
     return Group(grid, Text(f"  published: {source()}; ours: cold times and counters of these records", style="dim"))
 
@@ -277,7 +277,7 @@ def fusion_json(ledgers: Sequence[ChainLedger], table: Sequence[ComparedRow], so
         "source": heading(sources),
         "prices": asdict(sources.prices()),
         "chains": [asdict(ledger) for ledger in ledgers],
-        "published": {"source": source(), "rows": [asdict(one) for one in table]},
+        "published": {"source": source(), "rows": [asdict(row) for row in table]},
         "rule": asdict(pass_rule()),
     }
 
@@ -361,30 +361,30 @@ def precision_table(selection: PrecisionChoice) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     for position, column in enumerate(("  precision", "of", "error", "bytes", "time", "", "run it as")):
         table.add_column(column, justify="right" if 2 <= position <= 4 else "left", overflow="fold")
-    for one in selection.tried:
-        table.add_row(f"  {one.precision}", one.stage, *_figures(one), *_verdict(selection, one))
+    for trial in selection.tried:
+        table.add_row(f"  {trial.precision}", trial.stage, *_figures(trial), *_verdict(selection, trial))
     title = Text.assemble((selection.program, "bold"), f"  {selection.workload}, error within {selection.within:g}")
     return Group(
         title,
         table,
         Text(f"  {_sentence(selection)}"),
         Text(f"  sample: {selection.sample}", style="dim"),
-        *(Text(f"  {one.precision}: {one.reason}", style="dim") for one in selection.tried if one.reason),
+        *(Text(f"  {trial.precision}: {trial.reason}", style="dim") for trial in selection.tried if trial.reason),
         Text(),
     )
 
 
-def _figures(one: Tried) -> tuple[str, str, str]:
-    error = GAP if one.error is None else f"{one.error:.1e}"
-    return error, bytes_text(one.bytes), GAP if one.seconds is None else time_text(one.seconds)
+def _figures(trial: Tried) -> tuple[str, str, str]:
+    error = GAP if trial.error is None else f"{trial.error:.1e}"
+    return error, bytes_text(trial.bytes), GAP if trial.seconds is None else time_text(trial.seconds)
 
 
-def _verdict(selection: PrecisionChoice, one: Tried) -> tuple[Text, str]:
-    if one == selection.chosen:
-        return Text("chosen", style="bold green"), one.kernel
-    if one.error is None:
+def _verdict(selection: PrecisionChoice, trial: Tried) -> tuple[Text, str]:
+    if trial == selection.chosen:
+        return Text("chosen", style="bold green"), trial.kernel
+    if trial.error is None:
         return Text("not tried", style="yellow"), ""
-    return Text("allowed") if selection.allowed(one) else Text("too far off", style="red"), ""
+    return Text("allowed") if selection.allowed(trial) else Text("too far off", style="red"), ""
 
 
 def _sentence(selection: PrecisionChoice) -> str:
@@ -402,6 +402,6 @@ def precision_json(selection: PrecisionChoice) -> PrecisionJson:
         "within": selection.within,
         "sample": selection.sample,
         "basis": selection.basis,
-        "tried": [asdict(one) for one in selection.tried],
+        "tried": [asdict(trial) for trial in selection.tried],
         "chosen": chosen.precision if chosen else None,
     }
