@@ -332,7 +332,7 @@ def operations(plan: FusionPlan) -> Asking:
 
 
 def _of_stage(plan: FusionPlan, stage: Anchor) -> list[tuple[tuple[str, ...], int]]:
-    """Return operations by axes; a scan takes two per coordinate, and one per comparison with the nearest or a radius."""
+    """Return operations by axes; a scan takes two per coordinate, and one per comparison with a distance or radius."""
     axes = plan.axes
     if isinstance(stage, Reduce):
         return [(_axes(plan, stage.expression), flops(stage.expression) + (2 if stage.how == "squares" else 1))]
@@ -448,7 +448,7 @@ def folded(opening: str, terms: Iterable[str], closing: str) -> str:
 def signature(
     opening: str, plan: FusionPlan, number: str, after: Sequence[str], types: Mapping[str, str] | None = None
 ) -> str:
-    """Return the head of a kernel: inputs, outputs, then `after`; `types` are those of arguments that are no pointers."""
+    """Return the head of a kernel: inputs, outputs, then `after`; `types` are those of arguments but pointers."""
     types = types or {}
     read = {operand.name: f"{'' if operand.name in plan.overwritten else 'const '}{number}*" for operand in plan.inputs}
     written = {name: f"{number}*" for name in plan.outputs if name not in plan.overwritten}
