@@ -61,8 +61,8 @@ from prism_bench.spec.metric import Budget
 from prism_bench.spec.peer import Peer, as_peer
 from prism_bench.spec.tolerance import Tolerance, normwise, product, reduction
 
-# The separate form, with which the fused kernel is compared: every stage, and every function before a sum, in a launch
-# of its own. Arrays between launches are in memory.
+# The separate form, with which the fused kernel is compared: a launch for every stage and every function before a sum.
+# Arrays between launches are in memory.
 
 _VARIANT = "separate"
 
