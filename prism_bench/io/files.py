@@ -2,7 +2,6 @@
 
 import errno
 import hashlib
-import json
 import os
 import re
 import signal
@@ -10,24 +9,21 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
-from typing import Any, BinaryIO, Generic, Literal, ParamSpec, TypeVar, cast, get_args
+from typing import Any, BinaryIO, Generic, Literal, ParamSpec, TypeVar, get_args
 
 from prism_bench.errors import CacheUnavailable, PrismBenchError, ResultsError, UsageError
-from prism_bench.io.documents import as_kind, json_of
 
 try:
     import fcntl
 except ImportError:  # Windows
     fcntl = None
 
-_Kind = TypeVar("_Kind")
 _Value = TypeVar("_Value")
 _Kept = TypeVar("_Kept")
 _P = ParamSpec("_P")
@@ -287,69 +283,6 @@ def confined(root: Path, name: str) -> Path:
 def first_in(folders: Iterable[Path], name: str) -> Path | None:
     """Return the file of that name in the first of the folders that has one."""
     return next((folder / name for folder in folders if (folder / name).is_file()), None)
-
-
-# JSON files with a schema.
-
-
-@dataclass(frozen=True)
-class Schema:
-    """Kind of JSON file.
-
-    `what` describes it (`a store of choices`), `number` is that of its schema, and `command` makes such a file.
-    """
-
-    what: str
-    number: int
-    command: str
-
-    def read(self, path: Path) -> dict[str, Any] | None:
-        """Return the object at `path`, None where there is no such file.
-
-        Raise a ResultsError for a file that is no such object, or has another schema.
-        """
-        try:
-            data = json_of(path, f"readable as {self.what}")
-        except FileNotFoundError:
-            return None
-        except ResultsError as error:
-            raise ResultsError(f"{error}; '{self.command}' makes one") from error
-        values = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
-        schema = values.get("schema")
-        if schema != self.number:
-            raise ResultsError(f"{path}: schema is {schema!r}, not {self.number}; '{self.command}' makes it anew")
-        return values
-
-    def kind_of(self, value: object, kind: type[_Kind], path: Path) -> _Kind:
-        """Return a part of the object at `path` as a dataclass; a ResultsError for a field of another type."""
-        try:
-            return as_kind(value, kind)
-        except ValueError as error:
-            raise self.damaged(path, error) from error
-
-    def damaged(self, path: Path, error: Exception) -> ResultsError:
-        """Return the error for an object at `path` that lacks a value, or has it in another form."""
-        return ResultsError(f"{path}: damaged as {self.what} ({type(error).__name__}: {error})")
-
-    def write(self, path: Path, plain: Mapping[str, Any]) -> Path:
-        """Write plain values to `path`, whole or not at all, and return it; a ResultsError where that fails."""
-        try:
-            text = json.dumps({"schema": self.number, **plain}, indent=1, allow_nan=False)
-            write_atomically(path, f"{text}\n".encode())
-        except OSError as error:
-            raise ResultsError(f"cannot write {path}: {error.strerror}") from error
-        except ValueError as error:  # a number that JSON has not
-            raise ResultsError(f"cannot write {path} as {self.what}: {error}") from error
-        return path
-
-
-def four_digits(value: object) -> Any:
-    """Return the value with four digits of every float in it: more digits of a measured time would be noise."""
-    if isinstance(value, Mapping):
-        return {key: four_digits(entry) for key, entry in cast("Mapping[Any, object]", value).items()}
-    if isinstance(value, list | tuple):
-        return [four_digits(entry) for entry in cast("Iterable[object]", value)]
-    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 # Folders: caches and catalogues.

@@ -13,7 +13,7 @@ from prism_bench.analysis.peers import clock_of
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.compilation.listing import CodeDifference, code_differences
 from prism_bench.errors import PrismBenchError, ResultsError, UsageError
-from prism_bench.io.files import Schema
+from prism_bench.io.documents import Schema
 from prism_bench.io.workers import usable_cores
 from prism_bench.measure.plausibility import valid
 from prism_bench.record.run_record import RunRecord

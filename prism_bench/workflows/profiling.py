@@ -373,7 +373,7 @@ class ProfileJob:
 
 def read_capture(path: Path) -> list[ProfiledLaunch]:
     """Return the launches of a capture of ncu, a report or its CSV."""
-    return list(ncu.read(path))
+    return list(ncu.read_report(path) if path.suffix == ".ncu-rep" else ncu.read(path))
 
 
 # Why a case of a record takes its time, by the record, the newest profiles and an earlier run.

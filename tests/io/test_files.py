@@ -5,7 +5,8 @@ import os
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.files import Schema, four_digits, write_atomically
+from prism_bench.io.documents import Schema, four_digits
+from prism_bench.io.files import write_atomically
 
 NOTES = Schema("notes", 2, "prism-bench note")
 

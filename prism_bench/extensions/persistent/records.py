@@ -12,8 +12,7 @@ from prism_bench.backends import Backend
 from prism_bench.backends.base import Flow
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.persistent.executor import Executor
-from prism_bench.io.documents import no_collection
-from prism_bench.io.files import Schema
+from prism_bench.io.documents import Schema, no_collection
 from prism_bench.spec.case import Case
 
 # Records of items' times, one JSON file each: the time until an answer, and the share of one of many items.

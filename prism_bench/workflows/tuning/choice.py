@@ -9,7 +9,8 @@ from typing import Any
 
 from prism_bench.compilation.languages import source_hash
 from prism_bench.errors import SpecError
-from prism_bench.io.files import Schema, family_folder, four_digits, path_part, python_shared_with
+from prism_bench.io.documents import Schema, four_digits
+from prism_bench.io.files import family_folder, path_part, python_shared_with
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.peer import as_call

@@ -6,7 +6,8 @@ from math import prod
 from pathlib import Path
 
 from prism_bench.errors import UsageError, unknown
-from prism_bench.io.files import Schema, four_digits, path_part
+from prism_bench.io.documents import Schema, four_digits
+from prism_bench.io.files import path_part
 from prism_bench.workflows.tuning.choice import REACH, distance
 
 # Sizes are those of C [m, n] = A [m, k] B [k, n].

@@ -23,7 +23,8 @@ from lab.planted import delayed_text
 from prism_bench import __version__
 from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError, ResultsError
-from prism_bench.io.files import Schema, path_part
+from prism_bench.io.documents import Schema
+from prism_bench.io.files import path_part
 
 SCHEMA = Schema("a measured pull request", 1, "scripts/measure_pull_request")
 _UNMEASURED = "same machine code"  # the verdict of a case that was not measured

@@ -21,7 +21,7 @@ from lab import REPOSITORY
 from lab.own_repository.trial import TrialCommand, TrialRepository, machine_of
 from prism_bench import __version__
 from prism_bench.errors import PrismBenchError, ResultsError
-from prism_bench.io.files import Schema
+from prism_bench.io.documents import Schema
 
 GUIDE = REPOSITORY / "docs" / "pages" / "guides" / "ten_minutes.md"
 SCHEMA = Schema("measured ways to a verdict", 1, "scripts/measure_own_repository")

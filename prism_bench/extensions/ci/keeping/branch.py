@@ -13,7 +13,8 @@ from typing import Any
 
 from prism_bench.errors import HistoryMoved, ResultsError, UsageError
 from prism_bench.extensions.ci.keeping.storage import BRANCH, Content, HistoryState, Keep, is_kept, is_merged
-from prism_bench.io.files import Schema, write_atomically
+from prism_bench.io.documents import Schema
+from prism_bench.io.files import write_atomically
 from prism_bench.units import count_text
 
 # Git never asks for a password and never hangs.
