@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from prism_bench.doctor.fitness import RULES, FitnessFacts, GpuReading, ProbedKernel, figures, judged_fitness
 from prism_bench.monitor.probe import Process
@@ -35,7 +36,7 @@ def read(**values):
 
 
 def seen(**evidence):
-    return replace(SOUND, evidence=replace(EVIDENCE, **evidence))
+    return replace(SOUND, evidence=structs.replace(EVIDENCE, **evidence))
 
 
 def there(*processes, **evidence):

@@ -1,8 +1,7 @@
 """From readings to evidence, and from evidence to a verdict."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from prism_bench.monitor.probe import DeviceReading, Process, reasons_in
 from prism_bench.monitor.sampler import Rules, evidence_in, remarks
@@ -92,7 +91,7 @@ def test_calm_evidence_raises_no_doubt_and_no_remark():
     ],
 )
 def test_evidence_makes_a_measurement_invalid(change, doubt):
-    assert (doubt,) == Rules().doubts(replace(WELL, **change), 1.98e9)
+    assert (doubt,) == Rules().doubts(structs.replace(WELL, **change), 1.98e9)
 
 
 @pytest.mark.parametrize(
@@ -106,18 +105,18 @@ def test_evidence_makes_a_measurement_invalid(change, doubt):
     ],
 )
 def test_what_does_no_harm_is_told_and_forgiven(change):
-    assert () == Rules().doubts(replace(WELL, **change), 1.98e9)
+    assert () == Rules().doubts(structs.replace(WELL, **change), 1.98e9)
 
 
 def test_the_share_of_the_clock_can_be_chosen_and_is_not_asked_without_a_best():
-    slow = replace(WELL, spans={"sm_clock": (1.7e9, 1.8e9, 1.8e9)})
+    slow = structs.replace(WELL, spans={"sm_clock": (1.7e9, 1.8e9, 1.8e9)})
     assert () == Rules().doubts(slow, 1.98e9)
     assert 1 == len(Rules(clock_share=0.95).doubts(slow, 1.98e9))
     assert () == Rules(clock_share=0.95).doubts(slow)
 
 
 def test_remarks_are_what_a_reader_should_know():
-    noted = replace(
+    noted = structs.replace(
         WELL, lost="lost at 12:00:00 UTC: GPU is lost", neighbours=("a (pid 2)",), events=("1 corrected memory error",)
     )
     assert [

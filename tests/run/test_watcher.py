@@ -5,6 +5,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from msgspec import structs
 
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.monitor import Rules
@@ -13,7 +14,7 @@ from prism_bench.record.measurement import Evidence, Measurement
 from prism_bench.run.measuring import DeviceWatcher
 
 WELL = Evidence(0.3, 6, spans={"sm_clock": (1.9e9, 1.98e9, 1.98e9)})
-HOT = replace(WELL, reasons={"hw thermal": 1.0})
+HOT = structs.replace(WELL, reasons={"hw thermal": 1.0})
 HOT_WORDS = "throttled throughout: hw thermal"
 
 
@@ -88,7 +89,7 @@ def test_the_hosts_cost_stays_valid():
     [("hot_time", (), False), ("hot_time", ((1.2e9,),), True), ("end_to_end_time", (), True)],
 )
 def test_the_drivers_clock_counts_where_the_samples_have_none_and_the_device_does_the_work(metric, clocks, valid):
-    slow = replace(WELL, spans={"sm_clock": (1.2e9, 1.2e9, 1.2e9)})
+    slow = structs.replace(WELL, spans={"sm_clock": (1.2e9, 1.2e9, 1.2e9)})
     watching = witness(WELL, slow, repeats=0)
     watching.watched(Counted())
     (one,) = watching.watched(Counted(metric, clocks=clocks))
@@ -96,7 +97,7 @@ def test_the_drivers_clock_counts_where_the_samples_have_none_and_the_device_doe
 
 
 def test_a_device_lost_on_the_way_marks_the_measurement_and_keeps_it():
-    lost = replace(WELL, lost="lost at 12:00:00 UTC: GPU is lost")
+    lost = structs.replace(WELL, lost="lost at 12:00:00 UTC: GPU is lost")
     made = Counted()
     (one,) = witness(lost).watched(made)
     assert (1, True, ("evidence lost at 12:00:00 UTC: GPU is lost",)) == (made.times, one.valid, one.notes)
