@@ -73,7 +73,11 @@ program = FusionProgram(
     outputs=("free_energy", "complexity", "accuracy"),
     numbers=("float32", "float64"),
     within=1e-4,
-    workloads={"S0": Workload(n=900, m=100), "S1": Workload(n=1 << 24, m=8192), "S2": Workload(n=1 << 26, m=16_384)},
+    workloads={
+        "S0": Workload(n=900, m=100),
+        "S1": Workload(n=1 << 24, m=8192),
+        "S2": Workload(n=1 << 26, m=16_384),
+    },
     edges=tuple(Workload(n=n, m=m) for n, m in ((0, 0), (1, 0), (0, 3), (3, 255), (1025, 7), (4099, 5001))),
     peers={"torch": torch_free_energy, "jax": Peer(by_xla(jax_free_energy), prepares=True)},
     by_hand=ByHand("fused_free_energy<{}>"),

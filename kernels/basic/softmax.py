@@ -154,6 +154,6 @@ spec = KernelSpec(
             arguments=(In("x", "rows cols"), Out("y", "rows cols"), Size("cols"), Scalar("temperature")),
             launch=two_reads,
             budgets=(),
-        )
+        ),
     },
 )

@@ -37,5 +37,8 @@ variant = Variant(
     entry="vector_add",
     launch=launch,
     tune=Tune(block=(256, 512, 1024), each=(4, 8, 2)),
-    more_edges=(Workload(n=4096), *(Workload(n=n, each=each) for n in (2047, 2048, 2049) for each in (2, 8))),
+    more_edges=(
+        Workload(n=4096),
+        *(Workload(n=n, each=each) for n in (2047, 2048, 2049) for each in (2, 8)),
+    ),
 )

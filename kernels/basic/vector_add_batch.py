@@ -54,7 +54,7 @@ spec = KernelSpec(
             launch=at_once,
             peers={"torch": torch_add},
             budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
-        )
+        ),
     },
     chains=(Chain("vector_add_batch", {"baseline": None, "full": "full"}),),
 )

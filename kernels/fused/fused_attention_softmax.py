@@ -15,7 +15,13 @@ from typing import Any
 from prism_bench import Budget, KernelSpec, Workload, normwise
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.attention.attention import RULES, arguments, attention, launcher, operations
+from ..include.attention.attention import (
+    RULES,
+    arguments,
+    attention,
+    launcher,
+    operations,
+)
 from ..include.attention.attention_forms import DERIVED, LOOKED_AT, PARAMETERS, forms, goldens
 from ..include.numbers.bfloat import wide
 from ..peers.strong_peers import attention_peers

@@ -66,6 +66,6 @@ spec = KernelSpec(
             golden=(),
             only_labels=("S0",),
             budgets=(),
-        )
+        ),
     },
 )

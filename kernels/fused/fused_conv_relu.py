@@ -103,20 +103,41 @@ def torch_shifts_relu(torch: ModuleType, x: AnyArray, taps: AnyArray, stride: in
 
 
 def cudnn_relu(
-    torch: ModuleType, x: Any, taps: Any, bias: Any, stride: int, padding: int, dilation: int, groups: int
+    torch: ModuleType,
+    x: Any,
+    taps: Any,
+    bias: Any,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
 ) -> Callable[[], Any]:
     """cuDNN's convolution with bias and ReLU in one call, by its fastest algorithm."""
     return one_call(torch, (x, taps, bias), (stride, padding, dilation, groups), tf32=False)
 
 
 def cudnn_relu_tf32(
-    torch: ModuleType, x: Any, taps: Any, bias: Any, stride: int, padding: int, dilation: int, groups: int
+    torch: ModuleType,
+    x: Any,
+    taps: Any,
+    bias: Any,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
 ) -> Callable[[], Any]:
     return one_call(torch, (x, taps, bias), (stride, padding, dilation, groups), tf32=True)
 
 
 def cudnn_relu_halves(
-    torch: ModuleType, x: Any, taps: Any, bias: Any, stride: int, padding: int, dilation: int, groups: int
+    torch: ModuleType,
+    x: Any,
+    taps: Any,
+    bias: Any,
+    stride: int,
+    padding: int,
+    dilation: int,
+    groups: int,
 ) -> Callable[[], Any]:
     views = (x.permute(0, 3, 1, 2), taps.permute(0, 3, 1, 2), bias)
     call = one_call(torch, views, (stride, padding, dilation, groups), tf32=False)

@@ -78,6 +78,6 @@ spec = KernelSpec(
             edges=(),
             golden=(),
             only_labels=("S0", "S1"),
-        )
+        ),
     },
 )

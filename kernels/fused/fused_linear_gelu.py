@@ -16,7 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Rule, Size, Variant, Workload, normwise, product
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Rule,
+    Size,
+    Variant,
+    Workload,
+    normwise,
+    product,
+)
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
 from ..include.products.fused_product import functor_for, linear_of_thirds

@@ -13,7 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench import Budget, Golden, In, KernelSpec, Launch, Out, Size, Variant, Workload, normwise, product
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    KernelSpec,
+    Launch,
+    Out,
+    Size,
+    Variant,
+    Workload,
+    normwise,
+    product,
+)
 from prism_bench.spec import AnyArray, ArrayModule, Device, Peer
 
 from ..include.numbers.bfloat import wide

@@ -18,7 +18,11 @@ def torch_gemv_sum(torch: ModuleType, a: AnyArray, x: AnyArray, b: AnyArray, alp
 
 program = FusionProgram(
     inputs=(Input("a", "rows cols"), Input("x", "cols"), Input("b", "rows")),
-    stages=(RowDots("dots", "a", "x"), Map("r", alpha * dots + beta * b), Reduce("s", ("sum", "squares", "max"), r)),
+    stages=(
+        RowDots("dots", "a", "x"),
+        Map("r", alpha * dots + beta * b),
+        Reduce("s", ("sum", "squares", "max"), r),
+    ),
     outputs=("r", "s"),
     scalars={"alpha": 1.0, "beta": 1.0},
     workloads={

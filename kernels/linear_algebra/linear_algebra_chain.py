@@ -34,7 +34,14 @@ from prism_bench import (
 )
 from prism_bench.spec import AnyArray, Device, Domain, Peer
 
-from ..include.layers.loss_launches import ACTIVATIONS, STEP, loss_gradient, row_shape, separate_steps, softmax
+from ..include.layers.loss_launches import (
+    ACTIVATIONS,
+    STEP,
+    loss_gradient,
+    row_shape,
+    separate_steps,
+    softmax,
+)
 from ..include.layers.loss_steps import gradient_size, reference, step_size, total_size
 from ..include.products.fused_product import FINITE
 from ..include.products.gemm_tile import TILE_RULE, TILES, on_tiles

@@ -23,6 +23,6 @@ spec = KernelSpec(
             launch=lambda n: Launch(grid=-(-n // 4096), block=256),
             rules=(Rule("n to be a multiple of 4", lambda n: n % 4 == 0),),
             edges=(Workload(n=0), Workload(n=4), Workload(n=4096), Workload(n=4100), Workload(n=40_964)),
-        )
+        ),
     },
 )

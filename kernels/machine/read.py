@@ -40,6 +40,6 @@ spec = KernelSpec(
             rules=(Rule("n to be a multiple of 4", lambda n: n % 4 == 0),),
             workloads={"S0": Workload(n=4 << 20), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
             edges=(Workload(n=0), Workload(n=4), Workload(n=4096), Workload(n=40_964), Workload(n=(1 << 20) + 4)),
-        )
+        ),
     },
 )

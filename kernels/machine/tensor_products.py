@@ -42,7 +42,11 @@ spec = KernelSpec(
         "S1": Workload(tiles=528, rounds=1024),
         "S2": Workload(tiles=2112, rounds=1024),
     },
-    edges=(Workload(tiles=0, rounds=1), Workload(tiles=1, rounds=1), Workload(tiles=3, rounds=2)),
+    edges=(
+        Workload(tiles=0, rounds=1),
+        Workload(tiles=1, rounds=1),
+        Workload(tiles=3, rounds=2),
+    ),
     ceiling="tensor",
     arithmetic="tensor",
 )

@@ -70,6 +70,6 @@ spec = KernelSpec(
             launch=launch_of("broadcast_add_in_place"),
             golden=(),
             only_labels=("S0", "S1"),
-        )
+        ),
     },
 )

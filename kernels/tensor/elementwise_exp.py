@@ -5,7 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench import Budget, Golden, In, InOut, KernelSpec, Out, Size, Variant, Workload, elementwise, uniform
+from prism_bench import (
+    Budget,
+    Golden,
+    In,
+    InOut,
+    KernelSpec,
+    Out,
+    Size,
+    Variant,
+    Workload,
+    elementwise,
+    uniform,
+)
 from prism_bench.spec import AnyArray, ArrayModule, real
 
 from ..include.arrays.vector_load import map_tune, spread
@@ -41,7 +53,10 @@ spec = KernelSpec(
     flops=lambda n: 2 * n,
     workloads={"S0": Workload(n=1000), "S1": Workload(n=64 << 20), "S2": Workload(n=256 << 20)},
     edges=tuple(Workload(n=n) for n in (0, 1, 3, 1023, 4099)),
-    golden=(limits, Golden(Workload(n=2), {"x": [1.0, -1.0]}, {"y": [np.e, 1 / np.e]}, source="e and 1 / e")),
+    golden=(
+        limits,
+        Golden(Workload(n=2), {"x": [1.0, -1.0]}, {"y": [np.e, 1 / np.e]}, source="e and 1 / e"),
+    ),
     budgets=tuple(Budget("bandwidth_share", at_least=0.85, label=label) for label in ("S1", "S2")),
     aliases=("exp",),
     variants={

@@ -69,7 +69,11 @@ stagnating = partial(
     source="2^24 + (n - 1) ones, calculated",
 )
 infinite = Golden(
-    Workload(n=5), inputs={"x": [1, np.inf, 2, 3, 4]}, expected={"result": np.inf}, source="IEEE 754", tolerance=exact()
+    Workload(n=5),
+    inputs={"x": [1, np.inf, 2, 3, 4]},
+    expected={"result": np.inf},
+    source="IEEE 754",
+    tolerance=exact(),
 )
 undefined = Golden(
     Workload(n=5),

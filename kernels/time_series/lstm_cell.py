@@ -209,7 +209,11 @@ SEQUENCE = Variant(
     ),
     parameters={"tile": "auto"},
     derived={"gates": lambda hidden: 4 * hidden, **DERIVED},
-    rules=(tile_rule(*SEQUENCE_TILES, "Grid"), GRID_RULE, Rule("steps >= 1", lambda steps: steps >= 1)),
+    rules=(
+        tile_rule(*SEQUENCE_TILES, "Grid"),
+        GRID_RULE,
+        Rule("steps >= 1", lambda steps: steps >= 1),
+    ),
     launch=launch_sequence,
     reference=sequence_reference,
     tolerance=normwise(1e-5, state_terms, lambda inputs, hidden: inputs + hidden),
@@ -288,6 +292,8 @@ spec = KernelSpec(
             for batch, sign in ((3, 1.0), (4, -1.0))
         ),
     ),
-    variants={"sequence": SEQUENCE},
+    variants={
+        "sequence": SEQUENCE,
+    },
     budgets=(Budget("peer_ratio", at_least=0.85, label="S1"), Budget("peer_ratio", at_least=0.85, label="S2")),
 )

@@ -36,7 +36,9 @@ from ..peers import cub_peers
 # are a chain of a shuffle and a product for each step.
 TILE, AR_ROWS = 4096, 8  # AR_ROWS: rows of a warp at most
 stable = Fill(
-    lambda rng, count, axes: 0.9 * rng.dirichlet(np.ones(count)) if count else [], "positive, of sum 0.9", as_drawn()
+    lambda rng, count, axes: 0.9 * rng.dirichlet(np.ones(count)) if count else [],
+    "positive, of sum 0.9",
+    as_drawn(),
 )
 
 
@@ -126,7 +128,11 @@ level = Rule("0 < alpha < 1", lambda alpha: 0 < alpha < 1)
 shapes = ((3, 0), (0, 5), (1, 1), (5, 10), (7, 128), (3, 131), (2, 300))
 few = tuple(Workload(rows=r, cols=c) for r, c in (*shapes, (1, 4097), (3, 9001), (1, 140_000)))
 few_ar = tuple(Workload(rows=r, cols=c, lags=p) for (r, c), p in zip(shapes, (1, 2, 3, 5, 40, 2, 0), strict=True))
-sizes = {"S0": Workload(rows=1, cols=10), "S1": Workload(rows=1 << 20, cols=128), "S2": Workload(rows=1, cols=1 << 28)}
+sizes = {
+    "S0": Workload(rows=1, cols=10),
+    "S1": Workload(rows=1 << 20, cols=128),
+    "S2": Workload(rows=1, cols=1 << 28),
+}
 
 spec = KernelSpec(
     entry="variance_rows",

@@ -2,7 +2,17 @@
 
 from prism_bench import KernelSpec, Out, Size, exact
 
-from ..include.neighbours.te_points import DIMENSIONS, EDGES, EMBEDDING, RADII, SIZES, X_PAST, Y_PAST, counting, nearer
+from ..include.neighbours.te_points import (
+    DIMENSIONS,
+    EDGES,
+    EMBEDDING,
+    RADII,
+    SIZES,
+    X_PAST,
+    Y_PAST,
+    counting,
+    nearer,
+)
 from ..peers.te_peers import counts_within
 
 # Bound by arithmetic: every pair is compared, by comparisons and additions at half of the rate of subtractions.
@@ -13,7 +23,15 @@ spec = KernelSpec(
     arguments=(X_PAST, Y_PAST, RADII, Out("counts", "n", "int32"), Size("n")),
     parameters=EMBEDDING,
     rules=(DIMENSIONS,),
-    launch=lambda n, dx, dy, device: counting("te_count_neighbors_xz", (dx, dy), n, device),
+    launch=lambda n, dx, dy, device: counting(
+        "te_count_neighbors_xz",
+        (
+            dx,
+            dy,
+        ),
+        n,
+        device,
+    ),
     reference=lambda x_past, y_past, eps, xp: nearer([xp.concatenate((x_past, y_past), axis=1)], eps, xp)[0],
     tolerance=exact(),
     peers={"torch": lambda torch, eps, x_past, y_past: counts_within(torch, eps, x_past, y_past)},

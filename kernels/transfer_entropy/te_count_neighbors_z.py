@@ -2,7 +2,16 @@
 
 from prism_bench import KernelSpec, Out, Size, exact
 
-from ..include.neighbours.te_points import DIMENSIONS, EDGES, EMBEDDING, RADII, SIZES, Y_PAST, counting, nearer
+from ..include.neighbours.te_points import (
+    DIMENSIONS,
+    EDGES,
+    EMBEDDING,
+    RADII,
+    SIZES,
+    Y_PAST,
+    counting,
+    nearer,
+)
 from ..peers.te_peers import counts_within
 
 # Bound by arithmetic: every pair is compared, by comparisons and additions at half of the rate of subtractions.

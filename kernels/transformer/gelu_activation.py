@@ -70,7 +70,8 @@ spec = KernelSpec(
             golden=(special_values,),
         ),
         "erfc": Variant(
-            "the library's erfcf: to issue its instructions takes longer than memory", launch=launch_of("gelu_erfc")
+            "the library's erfcf: to issue its instructions takes longer than memory",
+            launch=launch_of("gelu_erfc"),
         ),
         "fast": Variant(
             "the tanh form with the hardware's exponential and division",

@@ -57,6 +57,6 @@ spec = KernelSpec(
             launch=lambda batch, length: Launch(batch * length, 1024, entry="layer_norm_two_reads"),
             only_labels=("S0", "S1"),
             budgets=(),
-        )
+        ),
     },
 )

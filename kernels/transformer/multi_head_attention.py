@@ -16,7 +16,14 @@ from typing import Any
 from prism_bench import Budget, KernelSpec, Out, Rule, Variant, Workload, normwise
 from prism_bench.spec import AnyArray, ArrayModule
 
-from ..include.attention.attention import RULES, arguments, attention, launcher, operations, weights_of
+from ..include.attention.attention import (
+    RULES,
+    arguments,
+    attention,
+    launcher,
+    operations,
+    weights_of,
+)
 from ..include.attention.attention_forms import DERIVED, LOOKED_AT, PARAMETERS, closed, forms, goldens
 from ..include.numbers.bfloat import wide
 from ..peers.strong_peers import attention_peers

@@ -257,7 +257,9 @@ def decode_case(plain: object) -> CaseResult:
 
 
 def _case(file: CaseFile, tables: CaseTables) -> CaseResult:
-    fields: JsonTable = vars(file) | {name: getattr(tables, name) for name in tables.__struct_fields__}
+    # msgspec keeps no default in the instance's own fields, and only `flops` has none in the result.
+    fields: JsonTable = {"flops": file.flops, **vars(file)}
+    fields |= {name: getattr(tables, name) for name in tables.__struct_fields__}
     fields["measurements"] = tuple(entry.unpacked(impossible(file, entry)) for entry in file.measurements)
     return CaseResult(**fields)
 

@@ -10,13 +10,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.backend_bases import RendererBase
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.font_manager import FontProperties
-from matplotlib.text import Text
-from matplotlib.ticker import NullFormatter
-from matplotlib.transforms import Bbox
 
 from prism_bench.analysis.bounds.bottleneck import ARITHMETIC, attainable, plotted, ridge, roofs
 from prism_bench.analysis.run_analysis import Reading
@@ -24,8 +17,12 @@ from prism_bench.analysis.summary import SummaryRow, rows_of
 from prism_bench.measure.plausibility import Limits
 from prism_bench.units import count_text, rate_text, share_text, time_text
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # Matplotlib is an extra: what draws imports it when it is called
+    from matplotlib.axes import Axes
+    from matplotlib.backend_bases import RendererBase
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
     from matplotlib.typing import RcKeyType
 
 
@@ -43,12 +40,14 @@ _PLACES: tuple[_Place, ...] = (
 _BEFORE = {"left": 0.0, "bottom": 0.0, "center": 0.5, "right": 1.0, "top": 1.0}
 
 
-def place(axes: Axes, points: list[_Point], lines: list[tuple[float, float]], **style: Any) -> list[Text]:
+def place(axes: "Axes", points: list[_Point], lines: list[tuple[float, float]], **style: Any) -> "list[Text]":
     """Write each point's name at the first free place around it; a name with no free place is left out.
 
     Earlier points come first. No name covers a point or one of the places on `lines`; a point without a name only keeps
     its place free. Returns the texts that are left.
     """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     canvas = axes.figure.canvas
     assert isinstance(canvas, FigureCanvasAgg), "`svg.canvas` makes figures of Agg"
     renderer = canvas.get_renderer()
@@ -66,8 +65,10 @@ def place(axes: Axes, points: list[_Point], lines: list[tuple[float, float]], **
     return standing
 
 
-def _extent(renderer: RendererBase, name: str, style: Mapping[str, Any]) -> np.ndarray:
+def _extent(renderer: "RendererBase", name: str, style: Mapping[str, Any]) -> np.ndarray:
     """Return width and height of the name in pixels, computed once: drawing each try takes a hundred times as long."""
+    from matplotlib.font_manager import FontProperties
+
     font = FontProperties(size=style.get("fontsize"))
     width, own, _ = renderer.get_text_width_height_descent(name, font, ismath=False)
     _, line, _ = renderer.get_text_width_height_descent("lp", font, ismath=False)  # what a line takes at least
@@ -75,7 +76,7 @@ def _extent(renderer: RendererBase, name: str, style: Mapping[str, Any]) -> np.n
 
 
 def _first_free(
-    anchor: np.ndarray, extent: np.ndarray, taken: np.ndarray, frame: Bbox
+    anchor: np.ndarray, extent: np.ndarray, taken: np.ndarray, frame: "Bbox"
 ) -> tuple[_Place, np.ndarray] | None:
     """Return the first place in the frame whose box covers nothing that is taken, with that box; None without one."""
     for where in _PLACES:
@@ -88,7 +89,7 @@ def _first_free(
     return None
 
 
-def _written(axes: Axes, point: _Point, where: _Place, style: Mapping[str, Any]) -> Text:
+def _written(axes: "Axes", point: _Point, where: _Place, style: Mapping[str, Any]) -> "Text":
     (x, y, name), (dx, dy, across, up) = point, where
     text = axes.annotate(name, (x, y), (dx, dy), textcoords="offset points", ha=across, va=up, **style)
     text.set_parse_math(False)
@@ -198,7 +199,9 @@ def roofline_chart(reading: Reading, width: int, height: int) -> str | None:
         return inline(figure, f"Roofline of {count_text(len(rows), 'case')}", titles, prefix=f"{name}-")
 
 
-def _scale(axes: Axes, rows: Sequence[SummaryRow], limits: Limits) -> None:
+def _scale(axes: "Axes", rows: Sequence[SummaryRow], limits: Limits) -> None:
+    from matplotlib.ticker import NullFormatter
+
     axes.set(xscale="log", yscale="log", xlabel="operations per compulsory byte", ylabel="operations per second")
     intensities, rates = [row["intensity"] for row in rows], [row["flop_rate"] for row in rows]
     low, high = min(intensities), max(intensities)
@@ -216,7 +219,7 @@ def _scale(axes: Axes, rows: Sequence[SummaryRow], limits: Limits) -> None:
     axes.set_axisbelow(True)
 
 
-def _draw_roofs(axes: Axes, limits: Limits) -> list[tuple[float, float]]:
+def _draw_roofs(axes: "Axes", limits: Limits) -> list[tuple[float, float]]:
     """Draw the roofs with their names, and return places along them."""
     left, right = axes.get_xlim()
     bandwidth, peak = limits.ceilings.get("bandwidth"), limits.ceilings.get("fp32")
@@ -238,7 +241,7 @@ def _draw_roofs(axes: Axes, limits: Limits) -> list[tuple[float, float]]:
     return drawn
 
 
-def _on_slope(axes: Axes, start: float, bandwidth: float) -> None:
+def _on_slope(axes: "Axes", start: float, bandwidth: float) -> None:
     """Write the memory roof's name along it."""
     x = start * 1.35
     (x0, y0), (x1, y1) = axes.transData.transform([(x, x * bandwidth), (x * 10, x * 10 * bandwidth)])
@@ -256,7 +259,7 @@ def _on_slope(axes: Axes, start: float, bandwidth: float) -> None:
     )
 
 
-def _draw_points(axes: Axes, rows: Sequence[SummaryRow]) -> dict[str, str]:
+def _draw_points(axes: "Axes", rows: Sequence[SummaryRow]) -> dict[str, str]:
     titles = {}
     for position, row in enumerate(rows):
         face, size = _LOOKS.get(row["label"], _LOOKS["S1"])

@@ -37,7 +37,7 @@ def headline(reading: Reading) -> str:
         return "Nothing was measured."
     verbs = _verbs(reading)
     if trusted == total:
-        return f"The one case {verbs}." if total == 1 else f"All {total} cases {verbs}."
+        return f"The one case {verbs}." if total == 1 else f"All {count_text(total, 'case')} {verbs}."
     return f"{trusted} of {count_text(total, 'case')} {verbs}."
 
 

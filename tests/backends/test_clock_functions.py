@@ -99,10 +99,10 @@ def test_a_replaced_function_sets_no_time_and_is_reported(cupy):
 )
 def test_every_function_between_the_events_and_the_number_is_watched(cupy, monkeypatch, change, name):
     device.open_cupy()
-    once = harness(cupy)._held
+    once = harness(cupy).timed
     change(cupy, monkeypatch)
     with pytest.raises(MeasurementInvalid, match=name.replace(".", r"\.")):
-        once(lambda: None, False)
+        once(lambda: None, cold=False)
 
 
 @pytest.mark.parametrize("name", ["get_elapsed_time", "get_current_stream"])

@@ -26,10 +26,7 @@ PROJECT = tomllib.loads((HOUSE / "pyproject.toml").read_text())["project"]
 MOST_BYTES = 250e6
 BYTECODE = 1.5  # bytes for each of the source: 1.2 (pip), 1.5 (NumPy, pandas) and 2.0 (ours) in an installation
 # Modules that draw with Matplotlib or are asv's own; what imports them does so when it is called.
-NEED_AN_EXTRA = {
-    "prism_bench.extensions.fusion.report.charts": "matplotlib", "prism_bench.report.asv.pages": "matplotlib",
-    "prism_bench.report.asv.publisher": "asv", "prism_bench.report.charts": "matplotlib",
-}  # fmt: skip
+NEED_AN_EXTRA = {"prism_bench.report.asv.pages": "matplotlib", "prism_bench.report.asv.publisher": "asv"}
 NOT_OF_ALL = {"fleet-slurm", "fleet-ssh"}  # of use on a cluster alone, so these tests do without them
 TOYS = ("--catalogue", "toys")
 NULL = (*TOYS, "--backend", "null", "--processes", "1")

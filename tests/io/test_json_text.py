@@ -14,7 +14,7 @@ HOUSE = Path(__file__).resolve().parents[2]
 # Who may write JSON otherwise: literals of other languages, asv's results (which have NaN), a schema that refuses NaN,
 # damaged files, and data for the site's own scripts, whose numbers orjson makes null.
 OWN_WAYS = {
-    "io/documents.py": "json.dumps", "io/files.py": "json.dumps",
+    "io/documents.py": "json.dumps",
     "analysis/gate/budgets.py": "json.dumps", "report/asv/results.py": "json.dumps",
     "record/store/parquet.py": "orjson.dumps", "report/site/page.py": "orjson.dumps",
     "report/site/data_files.py": "orjson.dumps",

@@ -134,3 +134,25 @@ def test_the_cycle_collector_is_as_before_once_a_record_was_read(source):
         with pytest.raises(ResultsError):
             decode(source, "a record")
     assert gc.isenabled()
+
+
+def parts_of(plain):
+    """A record's own fields, those of its first case, and those of that case's first measurement."""
+    case = plain["cases"][0]
+    return {"record": plain, "case": case, "measurement": case["measurements"][0]}
+
+
+def test_each_absent_field_has_its_default_or_is_named():
+    whole = json.dumps(encode(record_of(case_result("k", times={"cold_time": 1e-3}))))
+    read, refused = set(), set()
+    for part, key in [(part, key) for part, fields in parts_of(json.loads(whole)).items() for key in fields]:
+        plain = json.loads(whole)
+        del parts_of(plain)[part][key]
+        try:
+            decode(plain, "here")
+            read.add((part, key))
+        except ResultsError as error:
+            assert key in str(error)
+            refused.add((part, key))
+    assert {("case", "flops"), ("case", "measurements"), ("measurement", "notes"), ("record", "commit")} <= read
+    assert {("case", "name"), ("case", "workload"), ("measurement", "metric"), ("record", "cases")} <= refused

@@ -213,7 +213,10 @@ def images(batch: int, channels_in: int, channels_out: int, rows: int, cols: int
     return Workload(batch=batch, channels_in=channels_in, channels_out=channels_out, rows=rows, cols=cols, **parameters)
 
 
-WORKLOADS = {"S0": images(1, 16, 16, 64, 64), "S2": images(32, 64, 64, 224, 224)}
+WORKLOADS = {
+    "S0": images(1, 16, 16, 64, 64),
+    "S2": images(32, 64, 64, 224, 224),
+}
 EDGES = (
     images(0, 3, 4, 5, 5),
     images(1, 1, 1, 1, 1),

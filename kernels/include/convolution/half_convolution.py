@@ -11,7 +11,15 @@ from prism_bench import In, Launch, Out, Rule, Size, TensorMap, Variant, normwis
 from prism_bench.spec import AnyArray, ArrayModule, Device
 
 from ..tensor_cores.tensor_tile import WARPGROUPS
-from .convolution import PARAMETERS, RULES, SIZES, channels, correlated_channels, images, span
+from .convolution import (
+    PARAMETERS,
+    RULES,
+    SIZES,
+    channels,
+    correlated_channels,
+    images,
+    span,
+)
 
 PIXELS = {"ManyPixels": (16, 32), "FewPixels": (8, 16)}  # rows and columns of a block's tile
 DEPTH, CHANNELS, STAGES, MOST_SHARED = 64, 64, 4, 227 << 10

@@ -30,7 +30,8 @@ def copy_piece(target: cute.Pointer, source: cute.Pointer, inside: cutlass.Boole
     """Copy 16 bytes to shared memory asynchronously; zeros where they are not inside."""
     size = cutlass.Int32(16) if inside else cutlass.Int32(0)
     cute.arch.inline_ptx(
-        "cp.async.cg.shared.global [{$r0}], [{$r1}], 16, {$r2};", read_only_args=[target.toint(), source.toint(), size]
+        "cp.async.cg.shared.global [{$r0}], [{$r1}], 16, {$r2};",
+        read_only_args=[target.toint(), source.toint(), size],
     )
 
 

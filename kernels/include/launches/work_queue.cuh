@@ -6,7 +6,7 @@
 // announces it; the others work, and the last of them to finish an item answers the host. An item is a program, kernels
 // one after another with a barrier between them, whose arrays lie in one workspace. Requests and answers are one word
 // each, a ticket and a number below it, so that they are there whole or not at all: tickets count from 1, ticket t has
-// slot (t - 1) % slots. prism_bench/extensions/persistent/queue.py reads the constants from here.
+// slot (t - 1) % slots. prism_bench/extensions/persistent/layout.py reads the constants from here.
 
 using Word = unsigned long long;
 

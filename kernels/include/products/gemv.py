@@ -26,7 +26,13 @@ def splits(rows: int, cols: int, transpose: bool) -> int:
 
 
 def launches(
-    rows: int, cols: int, dtype: str, *, transpose: bool, splits: int, arguments: tuple[str, ...] | None = None
+    rows: int,
+    cols: int,
+    dtype: str,
+    *,
+    transpose: bool,
+    splits: int,
+    arguments: tuple[str, ...] | None = None,
 ) -> tuple[Launch | Zero, ...]:
     """The launches of alpha op(A) x + beta y for A [rows, cols]; `arguments` are the names to pass to each."""
     number, width = NUMBERS[dtype], width_of(cols, dtype)

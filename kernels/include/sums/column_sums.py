@@ -34,4 +34,7 @@ def lanes_of(m: int, n: int) -> int:
 def derived_by_lanes(dtype: str) -> dict[str, Callable[..., Any]]:
     """The same with tiles as narrow as `lanes_of` returns."""
     tiles = lambda m, n: tiles_of(dtype, n, lanes_of(m, n))  # noqa: E731
-    return {"tiles": tiles, "splits": lambda m, n: splits_of(dtype, m, tiles(m, n)) if lanes_of(m, n) == LANES else 1}
+    return {
+        "tiles": tiles,
+        "splits": lambda m, n: splits_of(dtype, m, tiles(m, n)) if lanes_of(m, n) == LANES else 1,
+    }

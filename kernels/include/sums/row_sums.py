@@ -34,7 +34,14 @@ def parts_of(rows: int, cols: int, device: Device, unroll: int = 1, *, fill: int
 
 
 def shared_rows(
-    rows: int, cols: int, device: Device, unroll: int, entry: str | None = None, *, fill: int = 12, block: int = 512
+    rows: int,
+    cols: int,
+    device: Device,
+    unroll: int,
+    entry: str | None = None,
+    *,
+    fill: int = 12,
+    block: int = 512,
 ) -> Launch:
     """A block per row; where rows are few and long, as many of `block` threads share one as `fill` allows."""
     parts = parts_of(rows, cols, device, unroll, fill=fill, block=block)

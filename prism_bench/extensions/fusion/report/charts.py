@@ -6,12 +6,6 @@ from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
-import matplotlib
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from matplotlib.patches import Patch
-
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.extensions.fusion import benefit as fusion
 from prism_bench.extensions.fusion.benefit import ChainLedger, Sources, StageRow
@@ -34,7 +28,10 @@ from prism_bench.spec.kernel import Chain, KernelSpec
 from prism_bench.spec.workload import LABELS
 from prism_bench.units import bytes_text, count_text, time_text
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # Matplotlib is an extra: the picture imports it when it is drawn
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from prism_bench.extensions.persistent.records import LatencyRecord
 
 
@@ -46,7 +43,7 @@ class StageBars:
     """The lengths of a stage's bars, the longest first, each with its colour's name; words next to them."""
 
     lengths: tuple[tuple[float, str], ...]
-    text: str
+    words: str
 
 
 @dataclass(frozen=True)
@@ -183,13 +180,17 @@ def fusion_picture(ledgers: Sequence[ChainLedger]) -> bytes:
     Where none has, the picture is of the bytes that all of them move. ResultsError if there is nothing before or
     nothing after.
     """
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     kind = next((kind for kind in (Times(), Moved()) if any(map(kind.shows, ledgers))), None)
     if kind is None:
         raise ResultsError("no chain has a baseline and a fused stage: there is nothing to draw")
     shown = [ledger for ledger in ledgers if kind.shows(ledger)]
     lines = -(-len(shown) // _COLUMNS)
     most = max(len(launched(ledger)) for ledger in shown)
-    with matplotlib.rc_context(dict(_SETTINGS)):
+    with rc_context(dict(_SETTINGS)):
         figure = FigureCanvasAgg(Figure((_WIDTH, lines * (most * _BAR + _AROUND)), dpi=150)).figure
         panels = list(figure.subplots(lines, _COLUMNS, squeeze=False).flat)
         for axes, ledger in zip(panels, shown, strict=False):
@@ -203,12 +204,14 @@ def fusion_picture(ledgers: Sequence[ChainLedger]) -> bytes:
     return stream.getvalue()
 
 
-def _legend(figure: Figure, meanings: Mapping[str, str]) -> None:
+def _legend(figure: "Figure", meanings: Mapping[str, str]) -> None:
+    from matplotlib.patches import Patch
+
     patches = [Patch(facecolor=_INK[name], label=meaning) for name, meaning in meanings.items()]
     figure.legend(handles=patches, loc="lower center", ncols=3, frameon=False, fontsize=8.5)
 
 
-def _panel(axes: Axes, ledger: ChainLedger, panel: Panel, most: int) -> None:
+def _panel(axes: "Axes", ledger: ChainLedger, panel: Panel, most: int) -> None:
     for place, bar in enumerate(panel.bars):
         _bar(axes, place, bar)
     longest = max(length for bar in panel.bars if bar for length, _ in bar.lengths)
@@ -222,14 +225,14 @@ def _panel(axes: Axes, ledger: ChainLedger, panel: Panel, most: int) -> None:
     axes.text(0, 1.03, panel.under_title, transform=axes.transAxes, fontsize=7.5, color=_INK["muted"])
 
 
-def _bar(axes: Axes, place: int, bar: StageBars | None) -> None:
+def _bar(axes: "Axes", place: int, bar: StageBars | None) -> None:
     right_of: dict[str, Any] = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
     if bar is None:
         axes.annotate("not measured", (0, place), color=_INK["muted"], **right_of)
         return
     for length, colour in bar.lengths:
         axes.barh(place, length, 0.72 if colour == "pale" else 0.46, color=_INK[colour], linewidth=0)
-    axes.annotate(bar.text, (bar.lengths[0][0], place), fontsize=8.5, **right_of)
+    axes.annotate(bar.words, (bar.lengths[0][0], place), fontsize=8.5, **right_of)
 
 
 def _launches(row: StageRow) -> str:
@@ -255,7 +258,7 @@ class WaterfallBar:
     start: float
     end: float
     ink: str
-    text: str
+    words: str
 
 
 class Waterfall(TypedDict):
