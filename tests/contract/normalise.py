@@ -86,7 +86,7 @@ class Normaliser:
             return [self.values(member, measured=measured) for member in value]
         if isinstance(value, float):
             return 0.0 if abs(value) < SMALL else float(f"{value:.{DIGITS}g}")
-        return self.text(value, measured=measured) if isinstance(value, str) else value
+        return self.text(without_hashes(value), measured=measured) if isinstance(value, str) else value
 
 
 def digest(value: object, depth: int = 2) -> str:
