@@ -18,13 +18,13 @@ SHOWN = 60  # a list or text of more characters is shown as its digest
 _STAMP = re.compile(
     r"\b(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T ]([012]\d):?([0-5]\d)(?::?([0-5]\d)(?:\.\d+)?)?(?:Z|\+00:00)?)?"
 )  # noqa: E501
-_INSTALL = re.compile(r"pip install (?:-e )?(['\"]?)[^\s'\"]+\1")  # how the product itself was installed
+_INSTALL = re.compile(r"pip\s+install (?:-e )?(?:'[^']+'|\"[^\"]+\"|[^\s'\"]+)")  # how the product itself was installed
 _PACKED = re.compile(r'prism\.unpacked\(\d+, "([A-Za-z0-9+/=]+)"\)')  # of a site: DEFLATE, which builds of zlib vary
 _CONTENT_HASH = re.compile(r"(?<=[-/\"])[0-9a-f]{10}(?=\.js|\")")  # of such content, in names of files
 _MEASURED = (
     (re.compile(r"^(?:nightly: )?\d+ s: .*\n", re.MULTILINE), ""),  # progress, printed by the clock
     (re.compile(r"time of the run:[\s\S]*?\d \w+\s+and\s+\d+ \w+\s+of\s+\d+ \w+"), "time of the run: #"),
-    (re.compile(r"(?<![\w.\[=])\d+(?:\.\d+)? (s|min|h|MB)\b"), r"# \1"),
+    (re.compile(r"(?<![\w.\[=])\d+(?:\.\d+)?(\s)(s|min|h|MB)\b"), r"#\1\2"),
     (re.compile(r"(?<= files of )\d+(?:\.\d+)?(?= kB)"), "#"),  # of a claim, whose samples have more or fewer digits
     (re.compile(r"(?<=backend numpy_reference: ).*"), "CPU"),
     (re.compile(r"\b\d\d:\d\d:\d\d UTC"), "TIME"),
