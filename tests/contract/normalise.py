@@ -19,6 +19,9 @@ _STAMP = re.compile(
     r"\b(20\d\d)-?([01]\d)-?([0-3]\d)(?:[T ]([012]\d):?([0-5]\d)(?::?([0-5]\d)(?:\.\d+)?)?(?:Z|\+00:00)?)?"
 )  # noqa: E501
 _INSTALL = re.compile(r"pip\s+install (?:-e )?(?:'[^']+'|\"[^\"]+\"|[^\s'\"]+)")  # how the product itself was installed
+_NOTE = re.compile(
+    r"^note\s+\S+\s+is\s+on\s+this\s+machine\s+only:\s+what\s+was\s+written\s+installs\s+\S+\n", re.M
+)  # of a checkout
 _PACKED = re.compile(r'prism\.unpacked\(\d+, "([A-Za-z0-9+/=]+)"\)')  # of a site: DEFLATE, which builds of zlib vary
 _CONTENT_HASH = re.compile(r"(?<=[-/\"])[0-9a-f]{10}(?=\.js|\")")  # of such content, in names of files
 _MEASURED = (
@@ -58,7 +61,7 @@ class Normaliser:
             return self._texts[original, measured]
         for place, name in self._places:
             text = place.sub(name, text)
-        text = _INSTALL.sub("pip install EXTRA", text)
+        text = _NOTE.sub("", _INSTALL.sub("pip install EXTRA", text))
         if measured:
             for host, name in self._names:
                 text = host.sub(name, text)
