@@ -35,6 +35,11 @@ _gpu = own_gpu(
 if _gpu:
     os.environ["CUDA_VISIBLE_DEVICES"] = _gpu
 
+with suppress(ImportError):  # the machines with a GPU lack it
+    from hypothesis import settings
+
+    settings.load_profile("ci")  # the same examples in each run, and no limit of time, which busy cores would pass
+
 SAMPLES = "PRISM_BENCH_SAMPLES"  # a folder of other people's profiler captures
 
 
