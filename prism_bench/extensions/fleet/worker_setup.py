@@ -3,6 +3,6 @@
 import signal
 
 
-def _dask_setup(worker: object) -> None:
+def dask_setup(worker: object) -> None:
     """Ignore SIGINT; Dask calls this when the worker starts."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
