@@ -29,7 +29,6 @@ from prism_bench.emulator.report import LaunchFinding
 from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
 from prism_bench.io.files import writable_cache
 from prism_bench.io.installation import host_special
-from prism_bench.spec.arguments import Array as arguments_Array
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.inputs import AnyArray, ArrayModule, InputArray
 from prism_bench.spec.kernel import CUDA, Array, Edge, InOut, KernelSpec, Launch, Zero
@@ -43,7 +42,7 @@ def _finding_text(finding: LaunchFinding, case: Case, names: Sequence[str]) -> s
     if finding.argument is None:
         return str(finding)
     name = names[finding.argument]
-    if finding.offset is None or not isinstance(case.spec.argument(name), arguments_Array):
+    if finding.offset is None or not isinstance(case.spec.argument(name), Array):
         return f"{finding} (argument {finding.argument} is '{name}')"
     element = _element(case, name, finding.offset)
     message = finding.message.replace(f"byte {finding.offset} of argument {finding.argument}", element)

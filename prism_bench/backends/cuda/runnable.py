@@ -132,15 +132,13 @@ _CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 _SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 _VALUE_WORDS = 16  # of CUlaunchAttributeValue, 4 bytes each
 
-_Triple = tuple[int, int, int]
-
 
 @dataclass(frozen=True)
 class LaunchExtents:
     """Blocks of the grid, threads of a block, and bytes of dynamic shared memory."""
 
-    grid: _Triple
-    block: _Triple
+    grid: Triple
+    block: Triple
     shared: int
 
 
@@ -171,7 +169,7 @@ def overlapping_call(
 
 
 def clustered_call(
-    function: int, extents: LaunchExtents, cluster: _Triple, values: Sequence[Any], stream: Callable[[], int]
+    function: int, extents: LaunchExtents, cluster: Triple, values: Sequence[Any], stream: Callable[[], int]
 ) -> Callable[[], None]:
     """Return a function that launches the driver's `function` on `stream()` in clusters of `cluster` blocks.
 

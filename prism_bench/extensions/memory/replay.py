@@ -13,7 +13,6 @@ from prism_bench.analysis.compare.comparison import ComparedCase, compare
 from prism_bench.backends import Backend
 from prism_bench.backends.base import Flow
 from prism_bench.extension import offered
-from prism_bench.extensions.memory import Trace as memory_Trace
 from prism_bench.extensions.memory import trace
 from prism_bench.extensions.memory.names import ALLOCATORS
 from prism_bench.extensions.memory.pool import PoolLimits, PoolState, SizeClassPool
@@ -171,7 +170,7 @@ def replayed(path: Path, opened: "Opened", backend: Backend, first: bool) -> Cas
         return _result(found, "skipped", reason=f"out of memory: {error}")
 
 
-def _result(found: memory_Trace, status: Status, **facts: Any) -> CaseResult:
+def _result(found: Trace, status: Status, **facts: Any) -> CaseResult:
     return CaseResult(
         name=f"trace:{found.name}",
         kernel=f"trace:{found.name}",
@@ -185,7 +184,7 @@ def _result(found: memory_Trace, status: Status, **facts: Any) -> CaseResult:
     )
 
 
-def _footprint(found: memory_Trace, opened: "Opened") -> Footprint:
+def _footprint(found: Trace, opened: "Opened") -> Footprint:
     from prism_bench.extensions.memory.cupy_pool import device_used
 
     opened.close()
@@ -193,7 +192,7 @@ def _footprint(found: memory_Trace, opened: "Opened") -> Footprint:
         return footprint(found, opened.allocate, DeviceUse(opened.used, opened.held, device_used, external))
 
 
-def _times(found: memory_Trace, allocate: Callable[[int], object], flow: Flow) -> Iterator[Measurement]:
+def _times(found: Trace, allocate: Callable[[int], object], flow: Flow) -> Iterator[Measurement]:
     lanes = [flow.lane(number) for number in range(found.streams)]
     replay(found, allocate, lanes)
     rounds = [replay(found, allocate, lanes) for _ in range(_REPLAYS)]
@@ -251,7 +250,7 @@ def record_catalogue(context: TaskContext, folder: Path) -> Path:
 def _save(recorder: "Recorder", folder: Path, context: TaskContext) -> Path:
     found = recorder.trace(device=context.backend.facts()["device"], label=context.order["label"])
     facts = {**found.facts, "tracker": recorder.tracker.tracked().plain()}
-    return trace.save(memory_Trace(found.name, found.events, facts), folder / f"{found.name}.json.gz")
+    return trace.save(Trace(found.name, found.events, facts), folder / f"{found.name}.json.gz")
 
 
 # Allocators against CuPy's own pool: what an allocation takes, what they hold, what a program notices of it.
