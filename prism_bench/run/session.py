@@ -15,6 +15,8 @@ from prism_bench.run.measuring import (
     OUT_OF_MEMORY,
     VERIFYING,
     DeviceWatcher,
+    TimedLaunches,
+    TimedLaunchWrong,
     is_sticky,
     lacks_memory,
     measure_cpu,
@@ -24,7 +26,6 @@ from prism_bench.run.measuring import (
 )
 from prism_bench.run.peers import PeerPlan, PeerResults, PeerSpoiled, measure_peers
 from prism_bench.run.settings import Settings
-from prism_bench.run.timed_launches import TimedLaunches, TimedLaunchWrong
 from prism_bench.run.verification import Entry, KnownReference, complaint, passed, verify, verify_prepared
 from prism_bench.spec.case import Case
 

@@ -111,7 +111,7 @@ def _compared(backend: "CudaBackend", case: Case, compiler: str) -> Iterator[Lau
 
 def _own_launch(backend: "CudaBackend", case: Case, ours: Runnable) -> OwnLaunch:
     """Return the launch by the language's own launcher, on the buffers of our runnable."""
-    from prism_bench.backends.cuda.harness import adopted_arrays, library_module
+    from prism_bench.backends.cuda.timers import adopted_arrays, library_module
 
     steps = case.plan.steps(backend.device)
     launches = [step for step in steps if isinstance(step, Launch)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.cuda import device
-from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.cuda.timers import Harness
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.measure import call_checks
 

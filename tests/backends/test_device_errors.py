@@ -7,8 +7,8 @@ import pytest
 
 from prism_bench.backends import open_backend
 from prism_bench.backends.cuda.backend import CudaBackend
-from prism_bench.backends.cuda.harness import captured
 from prism_bench.backends.cuda.runnable import CudaRunnable
+from prism_bench.backends.cuda.timers import captured
 from prism_bench.measure.plausibility import peaks_of
 from tests.built_in import CATALOGUE
 

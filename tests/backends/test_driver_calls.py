@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.backends.cuda import device, harness
+from prism_bench.backends.cuda import device, timers
 from prism_bench.backends.cuda import device as driver
 from prism_bench.backends.cuda.device import PersistingCache, captured_nodes, device_uuids, is_blocking
 from prism_bench.errors import MeasurementInvalid
@@ -141,7 +141,7 @@ def test_a_graph_that_some_call_adds_nothing_to_is_refused(monkeypatch, adds, wo
         played.nodes += left.pop(0)
 
     with pytest.raises(MeasurementInvalid, match=f"enqueues nothing {words} while a CUDA graph"):
-        harness.captured(stream, call, 2)
+        timers.captured(stream, call, 2)
     assert 1 == stream.ended
 
 
@@ -152,7 +152,7 @@ def test_a_graph_of_all_calls_is_replayed(monkeypatch):
     def call():
         played.nodes += 3
 
-    assert callable(harness.captured(Capturing(), call, 5))
+    assert callable(timers.captured(Capturing(), call, 5))
 
 
 WITH_ZEROS = b"\xeb\0" + bytes(range(1, 13)) + b"\0\xff"

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda.harness import CudaFlow
+from prism_bench.backends.cuda.timers import CudaFlow
 
 
 class Stream:

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.backends.cuda import harness as harness_module
 from prism_bench.backends.cuda import inspection
-from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.cuda import timers as timers_module
 from prism_bench.backends.cuda.inspection import Inspector, Operation
-from prism_bench.backends.cuda.timers import ColdTimer, leftover_allowed
+from prism_bench.backends.cuda.timers import ColdTimer, Harness, leftover_allowed
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.record.measurement import Sample
 
@@ -164,7 +163,7 @@ class Clock:
 
     def __init__(self, monkeypatch, *work, call=300e-6):
         self.now, self.work, self._call = 0.0, list(work), call
-        monkeypatch.setattr(harness_module, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(timers_module, "perf_counter", lambda: self.now)
 
     def synchronize(self):
         """A question takes 5 us, and as long as the work that has begun by then."""

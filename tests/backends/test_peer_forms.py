@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from prism_bench.backends.cuda.harness import StreamNotHeld, work_items
 from prism_bench.backends.cuda.peers import peer as peers
 from prism_bench.backends.cuda.peers import torch_forms
 from prism_bench.backends.cuda.peers.peer import CudaPeer
 from prism_bench.backends.cuda.peers.torch_forms import Operators, named_peer, peer_names
+from prism_bench.backends.cuda.timers import StreamNotHeld, work_items
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import discover
 from prism_bench.errors import MeasurementInvalid

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.cuda.timers import Harness
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.record.measurement import Sample
 

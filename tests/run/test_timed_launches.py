@@ -17,7 +17,7 @@ from prism_bench.errors import MeasurementInvalid
 from prism_bench.record.measurement import Sample
 from prism_bench.record.run_record import decode, encode
 from prism_bench.report.plain import checks_of
-from prism_bench.run.timed_launches import TimedLaunches, TimedLaunchWrong
+from prism_bench.run.measuring import TimedLaunches, TimedLaunchWrong
 
 CASE = discover(Path(__file__).parent.parent / "toys").case("double[n=1000]")
 STEP, LAUNCH = 2e-6, 50e-6

@@ -9,11 +9,11 @@ from typing import Any
 
 from prism_bench.backends.base import Backend, HeldBytes, Runnable, TimerFactories
 from prism_bench.backends.cuda.device import FP32_LANES, CudaDevice, DeviceBounds, describe, open_cupy, software
-from prism_bench.backends.cuda.harness import CudaFlow, Harness
 from prism_bench.backends.cuda.inspection import Inspector
 from prism_bench.backends.cuda.peers.peer import CallableTimers, CudaPeer, torch_stream
 from prism_bench.backends.cuda.peers.torch_forms import peer_names
 from prism_bench.backends.cuda.runnable import CudaCalled, CudaRunnable
+from prism_bench.backends.cuda.timers import CudaFlow, Harness
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.files import writable_cache
 from prism_bench.monitor.nvml import board_facts

@@ -14,8 +14,7 @@ from time import perf_counter, sleep
 from typing import Any, Literal
 
 from prism_bench.backends.cuda.device import ACCESS_POLICY, PERSISTING_LIMIT, is_blocking
-from prism_bench.backends.cuda.harness import Harness
-from prism_bench.backends.cuda.timers import leftover_allowed
+from prism_bench.backends.cuda.timers import Harness, leftover_allowed
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.units import count_text
 

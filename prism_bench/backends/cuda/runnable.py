@@ -14,10 +14,18 @@ import numpy as np
 from prism_bench.backends.base import Runnable, TimerFactories
 from prism_bench.backends.cuda.device import CudaDevice, library
 from prism_bench.backends.cuda.guard import CudaGuard
-from prism_bench.backends.cuda.harness import Harness, adopted_arrays, captured, library_module
 from prism_bench.backends.cuda.inspection import Inspector
 from prism_bench.backends.cuda.peers.peer import XLA, CallableTimers, least_xla_call
-from prism_bench.backends.cuda.timers import ColdTimer, EndToEndTimer, FirstCallTimer, HotTimer
+from prism_bench.backends.cuda.timers import (
+    ColdTimer,
+    EndToEndTimer,
+    FirstCallTimer,
+    Harness,
+    HotTimer,
+    adopted_arrays,
+    captured,
+    library_module,
+)
 from prism_bench.compilation import sass_hash
 from prism_bench.compilation.languages import (
     BuildRequest,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.backends.cuda.device import describe
-from prism_bench.backends.cuda.harness import Harness, StreamNotHeld
+from prism_bench.backends.cuda.timers import Harness, StreamNotHeld
 from prism_bench.backends.null import NullBackend
 from prism_bench.compilation import compile_source
 from prism_bench.emulator import HostBuffer

@@ -12,7 +12,7 @@ from time import perf_counter
 
 from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.backend import open_backend as open_cuda
-from prism_bench.backends.cuda.harness import Harness
+from prism_bench.backends.cuda.timers import Harness
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.catalogue import Catalogue
 from prism_bench.catalogue.catalogue import edge_cases, timed_cases

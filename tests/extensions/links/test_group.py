@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from prism_bench.backends.cuda.harness import StreamNotHeld
+from prism_bench.backends.cuda.timers import StreamNotHeld
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.links.groups import CudaCall, CudaGroup
 from prism_bench.extensions.links.session import LinkSession

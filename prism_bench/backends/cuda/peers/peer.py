@@ -7,8 +7,12 @@ from types import ModuleType
 from typing import Any
 
 from prism_bench.backends.base import Runnable, TimerFactories
-from prism_bench.backends.cuda.harness import (
+from prism_bench.backends.cuda.peers.library_state import end_failed_capture
+from prism_bench.backends.cuda.peers.torch_forms import CompiledCall, named_peer, operators_of, prepared_call
+from prism_bench.backends.cuda.timers import (
+    ColdTimer,
     Harness,
+    HotTimer,
     StreamNotHeld,
     adopted_arrays,
     captured,
@@ -17,9 +21,6 @@ from prism_bench.backends.cuda.harness import (
     refuse_idle_calls,
     work_items,
 )
-from prism_bench.backends.cuda.peers.library_state import end_failed_capture
-from prism_bench.backends.cuda.peers.torch_forms import CompiledCall, named_peer, operators_of, prepared_call
-from prism_bench.backends.cuda.timers import ColdTimer, HotTimer
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray

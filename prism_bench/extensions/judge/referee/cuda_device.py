@@ -13,7 +13,6 @@ from prism_bench.backends.cuda.backend import CudaBackend
 from prism_bench.backends.cuda.backend import open_backend as open_cuda
 from prism_bench.backends.cuda.device import CudaDevice
 from prism_bench.backends.cuda.guard import guard_kernels
-from prism_bench.backends.cuda.harness import StreamNotHeld
 from prism_bench.backends.cuda.runnable import (
     FIRST_CAPABILITY,
     LaunchExtents,
@@ -21,6 +20,7 @@ from prism_bench.backends.cuda.runnable import (
     overlapping_call,
     tensor_map,
 )
+from prism_bench.backends.cuda.timers import StreamNotHeld
 from prism_bench.compilation.cubin import variable_symbols
 from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.extensions.judge.referee.buffers import RefereeDevice
