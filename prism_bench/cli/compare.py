@@ -129,7 +129,8 @@ def _rules(least: float | None, environments: "tuple[dict[str, str], dict[str, s
 
 def _looks(processes: int | None, most: int | None) -> tuple[int, ...]:
     """Return after how many pairs of processes the cases are judged: the exact number given, else as needed."""
-    from prism_bench.analysis.compare.verdict import MOST, START, looks_of
+    from prism_bench.analysis.compare import MOST, START
+    from prism_bench.analysis.compare.verdict import looks_of
 
     start = processes or START
     most = most or (MOST if processes is None else start)

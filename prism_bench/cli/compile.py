@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from prism_bench.catalogue import Catalogue
 from prism_bench.cli import options
 
 if TYPE_CHECKING:
+    from prism_bench.catalogue import Catalogue
     from prism_bench.workflows.compile_table import Changes
 
 NAME = "compile"
@@ -70,7 +70,7 @@ def command(
     raise SystemExit(1 if complaints or kernels.problems else 0)
 
 
-def _show_cut(catalogue: Catalogue, patterns: Sequence[str], json: bool) -> NoReturn:
+def _show_cut(catalogue: "Catalogue", patterns: Sequence[str], json: bool) -> NoReturn:
     """Print what is cut out of the sources of the chosen cases; end with 1 where one cannot be cut."""
     from prism_bench.report.terminal.catalogue import cut_lines, cuts_json
     from prism_bench.workflows.compile_table import source_cuts
@@ -86,7 +86,7 @@ def _show_cut(catalogue: Catalogue, patterns: Sequence[str], json: bool) -> NoRe
 
 def _end_against(
     against: str,
-    kernels: Catalogue,
+    kernels: "Catalogue",
     patterns: Sequence[str],
     architectures: Sequence[str],
     *,
@@ -111,7 +111,7 @@ def _end_against(
     raise SystemExit(1 if bad else 0)
 
 
-def _changes(against: str, kernels: Catalogue, patterns: Sequence[str], architectures: Sequence[str]) -> "Changes":
+def _changes(against: str, kernels: "Catalogue", patterns: Sequence[str], architectures: Sequence[str]) -> "Changes":
     """Return what changed since a table (`.csv`), a record, or a commit, and what does not compile."""
     from prism_bench.catalogue import discover
     from prism_bench.errors import UsageError

@@ -12,22 +12,21 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from prism_bench.analysis.compare.verdict import MOST, START
+from prism_bench.analysis.compare import MOST, START
 from prism_bench.cli import options
 from prism_bench.errors import UsageError
 from prism_bench.extension import offered
 from prism_bench.io import project
-from prism_bench.record.run_record import RunRecord
-from prism_bench.spec.case import Case
 from prism_bench.units import count_text, duration_text
 
 if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
     from prism_bench.io.files import Saver
+    from prism_bench.record.run_record import RunRecord
     from prism_bench.run import Forecast, Settings
     from prism_bench.run import Progress as Event
     from prism_bench.run.builds import Build, Growth, Sides
-    from prism_bench.spec.case import Device
+    from prism_bench.spec.case import Case, Device
     from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
     from prism_bench.workflows.tuning.choice import Applied
     from prism_bench.workflows.tuning_session import Bench, TuningPlan, TuningResult
@@ -154,7 +153,7 @@ class EarlierRecords:
         self._unread = store.readable(runs, machine(backend.facts())["id"])
         self._read: list[RunRecord] = []
 
-    def __iter__(self) -> Iterator[RunRecord]:
+    def __iter__(self) -> Iterator["RunRecord"]:
         yield from self._read
         for _, record in self._unread:
             self._read.append(record)
@@ -162,11 +161,11 @@ class EarlierRecords:
 
 
 def announce(
-    cases: Sequence[Case],
+    cases: Sequence["Case"],
     chosen: int,
     settings: "Settings",
     backend: DescribedBackend,
-    earlier: Iterable[RunRecord],
+    earlier: Iterable["RunRecord"],
     *,
     quiet: bool,
     boards: int = 1,
@@ -201,7 +200,7 @@ TunedOption = Annotated[
 STORE = Path("reports/tuning")
 
 
-def configured(cases: Sequence[Case], backend: DescribedBackend | str, tuned: bool) -> "Applied":
+def configured(cases: Sequence["Case"], backend: DescribedBackend | str, tuned: bool) -> "Applied":
     """Return the cases as they are launched on the backend, open or named; print remarks on standard error."""
     from prism_bench.backends import open_backend
     from prism_bench.record.identity import machine

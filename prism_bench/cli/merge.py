@@ -1,14 +1,16 @@
 """`prism-bench merge`: one record from the parts that several GPUs measured."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from prism_bench.cli import options
 from prism_bench.cli.options import add_to_shards
-from prism_bench.record.run_record import RunRecord
 from prism_bench.units import count_text
+
+if TYPE_CHECKING:
+    from prism_bench.record.run_record import RunRecord
 
 NAME = "merge"
 
@@ -44,7 +46,7 @@ def command(
         _print(record, place, cut_short)
 
 
-def _plain(record: RunRecord, place: Path, cut_short: list[str]) -> dict[str, object]:
+def _plain(record: "RunRecord", place: Path, cut_short: list[str]) -> dict[str, object]:
     return {
         "record": str(place),
         "complete": record.complete,
@@ -55,7 +57,7 @@ def _plain(record: RunRecord, place: Path, cut_short: list[str]) -> dict[str, ob
     }
 
 
-def _print(record: RunRecord, place: Path, cut_short: list[str]) -> None:
+def _print(record: "RunRecord", place: Path, cut_short: list[str]) -> None:
     for part in cut_short:
         options.remark(f"{part} was cut short, so the merged record is marked incomplete", "yellow")
     kernels = sum(len(part["kernels"]) for part in record.parts)

@@ -1,30 +1,27 @@
 """Options that several commands share, their output, and the consoles that they print to."""
 
-import errno
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from io import TextIOWrapper
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from prism_bench.catalogue import Catalogue, default_folder, of_project
-from prism_bench.errors import ResultsError, UsageError
+from prism_bench.errors import ResultsError
 from prism_bench.io import project
 from prism_bench.io.documents import json_text
 from prism_bench.io.files import CACHE_REFUSED, is_bundled
 from prism_bench.io.installation import NOT_INSTALLED
-from prism_bench.record.run_record import RunRecord
-from prism_bench.spec.workload import LABELS
 
 if TYPE_CHECKING:
     from prism_bench.backends import Backend
+    from prism_bench.catalogue import Catalogue
+    from prism_bench.record.run_record import RunRecord
 
 
 # Options that several commands share, and the consoles that they print on.
@@ -109,8 +106,10 @@ def remark(text: str, style: str | None = None) -> None:
     err().print(text, style=style, highlight=False, soft_wrap=True)
 
 
-def open_catalogue(folder: Path | None) -> Catalogue:
+def open_catalogue(folder: Path | None) -> "Catalogue":
     """Return the catalogue of the option or the project; print its problems on standard error, and keep the rest."""
+    from prism_bench.catalogue import of_project
+
     catalogue = of_project(catalogue_folder(folder))
     for problem in catalogue.problems:
         err().print(Text("catalogue", "red"), str(problem), highlight=False, soft_wrap=True)
@@ -119,6 +118,8 @@ def open_catalogue(folder: Path | None) -> Catalogue:
 
 def catalogue_folder(folder: Path | None) -> Path:
     """Return the folder of the option, else the configured one, else the bundled one; remark on what was not named."""
+    from prism_bench.catalogue import default_folder
+
     if folder is not None:
         return folder
     configuration, kernels = project.current(), Path("kernels")
@@ -139,8 +140,11 @@ def patterns(cases: Sequence[str] | None, filters: Sequence[str] | None) -> tupl
     return tuple(dict.fromkeys([*(cases or ()), *(filters or ())]))
 
 
-def chosen_labels(labels: Sequence[str] | None, default: Sequence[str] = LABELS) -> tuple[str, ...]:
+def chosen_labels(labels: Sequence[str] | None, default: Sequence[str] | None = None) -> tuple[str, ...]:
     """Return the given labels, or those of the default that the project configures; its own where none of them is."""
+    from prism_bench.spec.workload import LABELS
+
+    default = default or LABELS
     configuration = None if labels else project.current()
     configured = configuration.keys.labels if configuration else ()
     within = tuple(label for label in default if label in configured)
@@ -160,7 +164,7 @@ def show(plain: Callable[[], object], view: Callable[[], RenderableType], *, jso
         out().print(view())
 
 
-def was_hindered(record: RunRecord) -> bool:
+def was_hindered(record: "RunRecord") -> bool:
     """Return whether a case was skipped because the cache took no more, or an extra is missing: no kernel's fault."""
     reasons = [case.reason or "" for case in record.cases if case.status == "skipped"]
     return any(reason.startswith(CACHE_REFUSED) or NOT_INSTALLED.search(reason) for reason in reasons)
@@ -205,103 +209,6 @@ def _end(sentence: str) -> None:
     sys.stdout.flush()
     print(sentence, file=sys.stderr, flush=True)
     os._exit(TOO_LONG)
-
-
-# Arguments and output of every command; standard output may be closed, full, or lose its reader.
-
-EXIT_CODE = 2
-
-
-class OutputFailed(Exception):
-    """Standard output takes no more text. No OSError: libraries have own exit codes for a broken pipe."""
-
-
-class _Guarded:
-    """Standard output whose first failure is kept and raised by all that follows; `stream` is None where it was closed.
-
-    Kept, because libraries try what a stream takes and swallow what comes of it.
-    """
-
-    def __init__(self, stream: TextIO | None) -> None:
-        self._stream = stream
-        self._reason = "it is closed" if stream is None else None
-
-    def write(self, text: str) -> int:
-        return self._tried(lambda stream: stream.write(text))
-
-    def flush(self) -> None:
-        if self._stream is not None:  # a command that prints nothing needs no output
-            self._tried(lambda stream: stream.flush())
-
-    def isatty(self) -> bool:
-        return self._stream is not None and self._stream.isatty()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # not before __init__ has run
-            raise AttributeError(name)
-        return getattr(self._stream, name)
-
-    def _tried(self, action: Callable[[TextIO], Any]) -> Any:
-        if self._reason is None and self._stream is not None:
-            try:
-                return action(self._stream)
-            except OSError as error:
-                self._reason = "" if error.errno == errno.EPIPE else error.strerror or str(error)
-                _discard(self._stream)
-        raise OutputFailed(self._reason)
-
-
-def _discard(stream: TextIO) -> None:
-    """Discard what is still in the stream's buffer, so that Python ends without a message."""
-    with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)
-
-
-@contextmanager
-def guarded_output() -> Iterator[None]:
-    """Run the body; where standard output fails end with exit code 2 and one line, none where its reader has left."""
-    stream = sys.stdout
-    guarded = _Guarded(stream)
-    if isinstance(stream, TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
-    sys.stdout = guarded  # type: ignore[assignment]
-    try:
-        try:
-            yield
-        finally:
-            guarded.flush()
-    except OutputFailed as failed:
-        if str(failed):
-            complain(f"cannot write to standard output: {failed}")
-        sys.exit(EXIT_CODE)
-    finally:
-        sys.stdout = stream
-
-
-def complain(message: str) -> None:
-    """Print one line of error on standard error, where there is one."""
-    if sys.stderr is not None:
-        with suppress(OSError):
-            print(f"prism-bench: {message}", file=sys.stderr)
-
-
-def refuse_empty(arguments: Sequence[str]) -> None:
-    """Raise a UsageError for an empty argument: a variable of the shell that was not set, never a name or a path.
-
-    What follows `--` is another program's.
-    """
-    ours = arguments[: arguments.index("--")] if "--" in arguments else arguments
-    for place, word in enumerate(ours, 1):
-        if not word or (word.startswith("--") and word.find("=") == len(word) - 1):
-            raise UsageError(f"argument {place} is empty ('{word}'); give it a value or leave it out")
-
-
-def os_words(error: OSError) -> str:
-    """Return the message of an error of the operating system, with its path."""
-    message = error.strerror or str(error) or type(error).__name__
-    return f"{os.fsdecode(error.filename)}: {message}" if isinstance(error.filename, str | bytes) else message
 
 
 # Records that a command has written, added to the shards of their folder where it has some.

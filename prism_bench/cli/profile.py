@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.catalogue import Catalogue
 from prism_bench.cli import options
 from prism_bench.cli.measuring import TunedOption, configured
 from prism_bench.cli.options import CASE_SECONDS, TimeoutOption, limited
@@ -14,6 +13,7 @@ from prism_bench.io import files
 from prism_bench.io.files import Saver
 
 if TYPE_CHECKING:
+    from prism_bench.catalogue import Catalogue
     from prism_bench.record.run_record import RunRecord
     from prism_bench.workflows.profiling import ProfileJob, ProfilePlan
 
@@ -128,7 +128,7 @@ def _show(record: "RunRecord", json: bool, kept: list[Path], emulated: dict[str,
     return exit_code(findings)
 
 
-def _show_record(path: Path, catalogue: Catalogue | None, json: bool) -> int:
+def _show_record(path: Path, catalogue: "Catalogue | None", json: bool) -> int:
     """Print the table of a record with profiles; with a catalogue, next to the bytes that its sources touch at S0."""
     from prism_bench.record import store
 
@@ -140,7 +140,7 @@ def _show_record(path: Path, catalogue: Catalogue | None, json: bool) -> int:
     return _show(record, json, [], _emulated(record, catalogue) if catalogue else {})
 
 
-def _emulated(record: "RunRecord", catalogue: Catalogue) -> dict[str, float]:
+def _emulated(record: "RunRecord", catalogue: "Catalogue") -> dict[str, float]:
     """Return, by kernel and variant, the bytes touched over the declared ones, counted on the emulator at S0."""
     from prism_bench.workflows.traffic import traffic
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.catalogue import Catalogue
 from prism_bench.cli import measuring, options
 from prism_bench.cli.measuring import (
     DescribedBackend,
@@ -26,9 +25,10 @@ from prism_bench.cli.options import CASE_SECONDS, TimeoutOption, add_to_shards
 from prism_bench.errors import PrismBenchError, UsageError
 from prism_bench.io import files
 from prism_bench.monitor.sampler import HERTZ
-from prism_bench.record.run_record import RunRecord
 
 if TYPE_CHECKING:
+    from prism_bench.catalogue import Catalogue
+    from prism_bench.record.run_record import RunRecord
     from prism_bench.run import Settings
 
 NAME = "run"
@@ -133,7 +133,7 @@ def _informed(
     )
 
 
-def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Callable[[RunRecord], Path]:
+def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Callable[["RunRecord"], Path]:
     """Return a function that writes the record to its place, with the choices that its launches were tuned by."""
     from prism_bench.record import store
 
@@ -141,7 +141,7 @@ def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Call
     return lambda record: place.save(replace(record, tuning=tuning))
 
 
-def _finish(record: RunRecord, keep: "files.Saver[RunRecord, Path]", kernels: Catalogue, json: bool) -> int:
+def _finish(record: "RunRecord", keep: "files.Saver[RunRecord, Path]", kernels: "Catalogue", json: bool) -> int:
     """Keep the record and print it, whether or not it could be kept; return the exit code.
 
     The code is 2 where the run was cut short or had no cache, else 1 or 3 where a finding is bad.

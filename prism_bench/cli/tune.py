@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.catalogue import Catalogue
 from prism_bench.cli import measuring, options
 from prism_bench.cli.measuring import FleetOption, WorkersOption, progress_bar
 from prism_bench.cli.options import TimeoutOption
 from prism_bench.errors import UsageError
 from prism_bench.io import files
 from prism_bench.io.files import Saver, write_atomically
-from prism_bench.spec.case import Case
-from prism_bench.spec.workload import written
 
 if TYPE_CHECKING:
+    from prism_bench.catalogue import Catalogue
     from prism_bench.cli.measuring import DescribedBackend
+    from prism_bench.spec.case import Case
     from prism_bench.workflows.tuning_session import Bench, TuningResult
 
 NAME = "tune"
@@ -93,8 +92,9 @@ def command(
         raise SystemExit(save.exit_code(_show(result, save.finish(result), json)))
 
 
-def _restamp(path: Path, catalogue: Catalogue, json: bool) -> None:
+def _restamp(path: Path, catalogue: "Catalogue", json: bool) -> None:
     """Bring the choices at the path up to date and print which were dropped."""
+    from prism_bench.spec.workload import written
     from prism_bench.workflows.tuning_session import restamp
 
     result = restamp(path, catalogue)
@@ -124,7 +124,11 @@ def _writing(bench: "Bench", store: Path | None, output: Path | None) -> "Callab
 
 
 def _chosen(
-    opened: "DescribedBackend", kernels: Catalogue, patterns: Sequence[str], label: Sequence[str] | None, timeout: float
+    opened: "DescribedBackend",
+    kernels: "Catalogue",
+    patterns: Sequence[str],
+    label: Sequence[str] | None,
+    timeout: float,
 ) -> "tuple[Bench, list[Case]]":
     """Return the bench and the cases: the chosen ones, else those of every kernel and no variant."""
     from prism_bench.workflows.tuning_session import Bench

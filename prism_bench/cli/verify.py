@@ -1,9 +1,13 @@
 """`prism-bench verify`: whether the kernels are right, on every backend that works here."""
 
+from typing import TYPE_CHECKING
+
 from prism_bench.cli import options
 from prism_bench.cli.measuring import progress_bar
 from prism_bench.cli.options import CASE_SECONDS, TimeoutOption
-from prism_bench.record.run_record import RunRecord
+
+if TYPE_CHECKING:
+    from prism_bench.record.run_record import RunRecord
 
 NAME = "verify"
 BACKENDS = ("numpy_reference", "emulator", "cuda")

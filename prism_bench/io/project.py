@@ -24,7 +24,6 @@ from typing import Any, TypeVar, cast
 
 from prism_bench.errors import PrismBenchError, UsageError
 from prism_bench.io.documents import as_kind, text_of
-from prism_bench.spec.workload import LABELS
 
 OWN_FILE, SHARED_FILE, TABLE = "prism-bench.toml", "pyproject.toml", "prism-bench"
 # Tables of commands: `Project.section` reads one as the type that its command defines.
@@ -46,6 +45,8 @@ class ProjectKeys:
     machine: str | dict[str, str] | None = None
 
     def __post_init__(self) -> None:
+        from prism_bench.spec.workload import LABELS  # loads NumPy, which most commands' help does without
+
         for label in self.labels:
             if label not in LABELS:
                 raise ValueError(f"labels: '{label}' is no label; choose among {', '.join(LABELS)}")

@@ -8,7 +8,7 @@ import pytest
 import typer.main
 
 from prism_bench.cli import app
-from prism_bench.cli.help import EXTENSIONS, GROUPS
+from prism_bench.cli.commands import EXTENSIONS, GROUPS
 from scripts.plain_words import private_words
 
 COMMANDS = typer.main.get_command(app).commands

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.cli import app, options
-from prism_bench.cli.help import ConfiguredDefaults
+from prism_bench.cli.commands import ConfiguredDefaults
 from prism_bench.record import store
 from tests.cli.conftest import TOYS
 from tests.report.synthetic import record_of

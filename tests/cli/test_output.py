@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.cli.options import OutputFailed, _Guarded
+from prism_bench.cli.output import OutputFailed, _Guarded
 
 TOYS = Path(__file__).parent.parent / "toys"
 FULL = Path("/dev/full")

@@ -388,7 +388,6 @@ def _withheld(pair: _Evidence, is_confirmed: bool, direction: str, size: str) ->
 
 # Sequential design: after how many processes the cases are judged.
 
-START, MOST = 3, 15  # pairs of processes
 _NIGHTLY_ROUNDS, NIGHTLY_MOST = 3, 30
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from prism_bench.analysis.compare.verdict import MOST, START, looks_of
+from prism_bench.analysis.compare import MOST, START
+from prism_bench.analysis.compare.verdict import looks_of
 
 
 @pytest.mark.parametrize(("start", "most", "looks"), [(START, MOST, (3, 5, 7, 10, 15)), (3, 3, (3,)), (1, 4, (1, 3, 4)),

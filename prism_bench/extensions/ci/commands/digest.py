@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from prism_bench.catalogue import Catalogue
 from prism_bench.cli import options
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.units import parsed_since
 
 if TYPE_CHECKING:
+    from prism_bench.catalogue import Catalogue
     from prism_bench.record.store.history import HistoryProblem
     from prism_bench.report.site.context import SiteContext
 
@@ -49,7 +49,7 @@ def command(
         raise ResultsError("; ".join(problem.reason for problem in unusable))
 
 
-def _contexts(runs: Path, catalogue: Catalogue) -> "tuple[list[SiteContext], Sequence[HistoryProblem]]":
+def _contexts(runs: Path, catalogue: "Catalogue") -> "tuple[list[SiteContext], Sequence[HistoryProblem]]":
     """Return the context of each machine, and the newest files that could not be used."""
     from prism_bench.io.documents import no_collection
     from prism_bench.record import store

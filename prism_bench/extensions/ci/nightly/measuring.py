@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from prism_bench.analysis.compare import START
 from prism_bench.analysis.compare.comparable import LAUNCHED
-from prism_bench.analysis.compare.verdict import START, nightly_looks
+from prism_bench.analysis.compare.verdict import nightly_looks
 from prism_bench.errors import PrismBenchError, UsageError
 from prism_bench.extensions.ci.keeping.branch import own_folder
 from prism_bench.extensions.ci.raw_samples import logged_process

@@ -1,12 +1,19 @@
-"""Help in groups, and defaults that the project's configuration gives."""
+"""The commands: their groups in the help, their modules, and the defaults that the project's configuration gives."""
 
 from collections.abc import Iterator, Mapping
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from typer.core import TyperCommand, TyperGroup
 
+from prism_bench import __version__
+from prism_bench.extension import installed, offered
 from prism_bench.io import project
+
+if TYPE_CHECKING:
+    from prism_bench.record.store.records import RawSource
 
 # The groups in their order, with their commands in the order of the help; commands of extensions are the last group.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -87,3 +94,70 @@ class ConfiguredDefaults(Mapping[str, object]):
 
 def _is_stored(value: object) -> bool:
     return isinstance(value, Path) and value.parts[:1] == (project.STORAGE,)
+
+
+_HELP = (
+    "Verify and time GPU kernels, keep every sample, and report what changed and why.\n\n"
+    "Exit codes: 0 all well; 1 a finding is bad; 2 the command could not do its work, was interrupted, or could not "
+    "keep its results; 3 what was measured cannot be trusted."
+)
+_OTHER_MODULES = {"list": "list_cases", "import": "import_results"}  # names that Python or its built-ins have
+
+
+def command_line(only: str | None = None) -> typer.Typer:
+    """Return the command line with all commands, or, so that it starts sooner, with that one alone."""
+    app = typer.Typer(
+        cls=GroupedHelp,
+        help=_HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+    )
+    for name, module_name in _modules(only).items():
+        module = import_module(module_name)
+        app.command(name, cls=ConfiguredCommand, context_settings=getattr(module, "CONTEXT", None))(module.command)
+    app.callback()(_before_commands)
+    return app
+
+
+def _modules(only: str | None) -> dict[str, str]:
+    """Return the module of each command: those of the core in the order of the help, then those of extensions.
+
+    Where `only` is a command, its module alone; extensions are imported only for what the core has not.
+    """
+    home = Path(__file__).parent
+    listed = {name: _OTHER_MODULES.get(name, name) for names in GROUPS.values() for name in names}
+    core = {name: f"{__package__}.{module}" for name, module in listed.items() if (home / f"{module}.py").is_file()}
+    if only in core:
+        return {only: core[only]}
+    added = {
+        name: f"{extension.package}.{module}"
+        for extension in installed()
+        for name, module in extension.commands.items()
+    }
+    return {only: added[only]} if only in added else {**core, **added}
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"prism-bench {__version__}")
+        raise typer.Exit
+
+
+_Version = Annotated[
+    bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+]
+
+
+def _before_commands(version: _Version = False) -> None:
+    """Define the options before any command, and let a command find records that only the history keeps."""
+    from prism_bench.record.store import records
+
+    records.supply(_kept_elsewhere)
+
+
+def _kept_elsewhere() -> "RawSource | None":
+    """Return the records of the history that the project configures; None without the extension that keeps them."""
+    opened = offered("raw samples")
+    return opened(None) if opened else None
