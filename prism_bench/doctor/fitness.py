@@ -15,7 +15,6 @@ from prism_bench.catalogue.importer import catalogue_package, module_name
 from prism_bench.catalogue.loading import load_spec
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, PrismBenchError
 from prism_bench.io.files import default_folder
-from prism_bench.io.installation import pip_install
 from prism_bench.measure.plausibility import peaks_of
 from prism_bench.monitor.nvml import DeviceLost, NvmlDevice, devices, opened, visible, why_missing
 from prism_bench.monitor.probe import HARMFUL, Probe, Process, family, reasons_in
@@ -739,9 +738,8 @@ def examine_gpu(
     try:
         backend = open_with("cuda")
     except PrismBenchError as error:
-        if isinstance(reading, str):
-            why = f"{reading.partition(';')[0]}, and {str(error).partition(';')[0]}"
-            raise BackendUnavailable(f"no GPU to examine here: {why}; {_cure()}") from None
+        if isinstance(reading, str):  # CUDA's error names the cause and its cure
+            raise BackendUnavailable(f"no GPU to examine here: {error}") from None
         return judged_fitness(FitnessFacts(reading, unprobed=str(error)))
     facts = backend.facts()
     uuid = str(facts.get("uuid") or "")
@@ -768,10 +766,3 @@ def _read() -> GpuReading | str:
             return _read_gpu(pynvml, gpus[0]) if gpus else "NVML lists no visible GPU"
     except BackendUnavailable as error:
         return str(error)
-
-
-def _cure() -> str:
-    return (
-        f"install NVIDIA's driver (containers: --gpus all), then {pip_install('cuda13')}; what works without a GPU is "
-        "listed by 'prism-bench doctor'"
-    )

@@ -4,6 +4,7 @@
 prints or writes: `pip_install` and `InstallSource` make all of them. An extra comes from where the package came from.
 """
 
+import ctypes
 import json
 import re
 import shlex
@@ -174,6 +175,33 @@ class _LateModule(ModuleType):
             raise AttributeError(name)
         with extras_named(anywhere=True):  # a reference asks: the reason is kept in a record
             return getattr(import_module(self.__name__), name)
+
+
+# Why no GPU can be used here. A missing driver, a missing device and a missing package have different cures.
+
+NO_DRIVER = "no NVIDIA driver on this machine; install it (in a container: start it with --gpus all)"
+NO_DEVICE = "the driver finds no GPU; compare nvidia-smi with CUDA_VISIBLE_DEVICES"
+_CUDA_ERROR_NO_DEVICE = 100
+WITHOUT_GPU = "references, the emulator, stored records and reports work without it"
+
+
+def cuda_driver() -> ctypes.CDLL | None:
+    """Return the driver's library; None where no driver is installed."""
+    try:
+        return ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+
+
+def why_no_gpu(package: str, extra: str) -> str:
+    """Return the first cause: no driver, no device, or else the package, which could not be imported."""
+    driver = cuda_driver()
+    if driver is None:
+        return f"{NO_DRIVER}; {WITHOUT_GPU}"
+    count = ctypes.c_int()
+    if driver.cuInit(0) == _CUDA_ERROR_NO_DEVICE or driver.cuDeviceGetCount(ctypes.byref(count)) or not count.value:
+        return f"{NO_DEVICE}; {WITHOUT_GPU}"
+    return f"{package} is not installed; {pip_install(extra)}; {WITHOUT_GPU}"
 
 
 # SciPy's special functions for arrays of NumPy: most references use none of them, and need no SciPy.

@@ -13,6 +13,7 @@ from typing import Any
 
 from prism_bench.errors import BackendUnavailable, unknown
 from prism_bench.io.files import path_part
+from prism_bench.io.installation import NO_DRIVER, WITHOUT_GPU, cuda_driver, pip_install
 from prism_bench.record.identity import BoardTable, host_digest
 
 _WITHOUT = "runs go on without it, their measurements then carry no evidence"
@@ -26,12 +27,14 @@ def library() -> ModuleType:
     """Return pynvml with NVML opened; close it with `close`. Raise BackendUnavailable with what is missing."""
     try:
         import pynvml
-    except ImportError as error:
-        raise BackendUnavailable(f"nvidia-ml-py is not installed ({error}); {_WITHOUT}") from None
+    except ImportError:
+        raise BackendUnavailable(f"nvidia-ml-py is not installed; {pip_install()}; {_WITHOUT}") from None
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        raise BackendUnavailable(f"NVML does not answer: {_error_text(error)}; {_WITHOUT}") from None
+        is_missing = error.value in (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+        rest = f"{NO_DRIVER}; {WITHOUT_GPU}" if is_missing and cuda_driver() is None else _WITHOUT
+        raise BackendUnavailable(f"NVML does not answer: {_error_text(error)}; {rest}") from None
     return pynvml
 
 

@@ -1,5 +1,6 @@
 """`prism_bench.benchmark` without a device: what it refuses, and how its result reads."""
 
+import re
 import sys
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import prism_bench
 from prism_bench.api.callables import Benchmark
 from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.io.installation import why_no_gpu
 
 
 def test_an_unknown_mode_is_refused_before_anything_runs():
@@ -22,7 +24,7 @@ def test_what_cannot_be_called_is_refused(thing):
 
 def test_without_cupy_the_sentence_says_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(BackendUnavailable, match="CuPy is not installed"):
+    with pytest.raises(BackendUnavailable, match=re.escape(why_no_gpu("CuPy", "cuda13"))):
         prism_bench.benchmark(lambda: None)
 
 

@@ -1,7 +1,6 @@
 """Backends are found by file name, opened by name, and say in one sentence what is missing."""
 
 import json
-import re
 import sys
 
 import numpy as np
@@ -12,6 +11,7 @@ from prism_bench.backends import null
 from prism_bench.backends.cuda import device
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.io import installation
 from prism_bench.io.installation import pip_install
 from prism_bench.spec.case import Case
 from tests.built_in import CATALOGUE
@@ -55,12 +55,41 @@ def test_without_a_device_the_default_is_numpy_and_the_sentence_says_why(monkeyp
     assert "backend numpy_reference, because no NVIDIA driver answers; references work without it" == sentence
 
 
-def test_without_cupy_the_sentence_says_what_to_install(monkeypatch):
+class Driver:
+    """The driver's library: what `cuInit` returns, and the number of devices."""
+
+    def __init__(self, opened, devices):
+        self._opened, self._devices = opened, devices
+
+    def cuInit(self, flags):  # noqa: N802 - CUDA's own name
+        return self._opened
+
+    def cuDeviceGetCount(self, count):  # noqa: N802
+        count._obj.value = self._devices
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("driver", "words"),
+    [
+        (None, "no NVIDIA driver on this machine; install it"),
+        (Driver(100, 0), "the driver finds no GPU; compare nvidia-smi with CUDA_VISIBLE_DEVICES"),
+        (Driver(0, 0), "the driver finds no GPU; compare nvidia-smi with CUDA_VISIBLE_DEVICES"),
+        (Driver(0, 1), f"CuPy is not installed; {pip_install('cuda13')}"),
+    ],
+)
+def test_without_cupy_the_sentence_has_the_first_cause_and_its_cure(monkeypatch, driver, words):
+    def opened(name):
+        if driver is None:
+            raise OSError(name)
+        return driver
+
     monkeypatch.setitem(sys.modules, "cupy", None)
-    with pytest.raises(
-        BackendUnavailable, match=rf"CuPy is not installed .*{re.escape(pip_install('cuda13'))}; .* work without it"
-    ):
+    monkeypatch.setattr(installation.ctypes, "CDLL", opened)
+    with pytest.raises(BackendUnavailable) as caught:
         device.open_cupy()
+    assert str(caught.value).startswith(words)
+    assert str(caught.value).endswith("work without it")
 
 
 class Runtime:
@@ -86,7 +115,7 @@ class Runtime:
 @pytest.mark.parametrize(
     ("driver", "devices", "words"),
     [
-        (0, 0, "no NVIDIA driver answers"),
+        (0, 0, "no NVIDIA driver on this machine"),
         (11080, 1, "the driver supports CUDA 11.8, 12.0 is the oldest usable"),
         (13000, 0, "the driver finds no GPU"),
         (13000, None, "the GPU does not answer (cudaErrorSystemDriverMismatch)"),

@@ -20,7 +20,6 @@ from prism_bench.doctor.fitness import (
     probed_cases,
 )
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io.installation import pip_install
 from prism_bench.spec.case import Case
 from prism_bench.spec.workload import Workload
 
@@ -157,11 +156,7 @@ def test_without_a_gpu_there_is_one_sentence(answering, monkeypatch):
     monkeypatch.setattr(fitness.examine_gpu, "__defaults__", (1.0, lambda share: None, unavailable))
     with pytest.raises(BackendUnavailable) as error:
         fitness.examine_gpu()
-    assert (
-        "no GPU to examine here: NVML does not answer: NVML Shared Library Not Found, and no NVIDIA driver answers; "
-        f"install NVIDIA's driver (containers: --gpus all), then {pip_install('cuda13')}; what works without a "
-        "GPU is listed by 'prism-bench doctor'" == str(error.value)
-    )
+    assert "no GPU to examine here: no NVIDIA driver answers; references work without it" == str(error.value)
     assert 2 == error.value.exit_code
 
 

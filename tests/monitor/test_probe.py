@@ -5,6 +5,8 @@ import os
 import pytest
 
 from prism_bench.errors import BackendUnavailable
+from prism_bench.io.installation import NO_DRIVER
+from prism_bench.monitor import nvml
 from prism_bench.monitor.nvml import DeviceLost, devices, library, opened
 from prism_bench.monitor.probe import QUANTITIES, Probe
 
@@ -134,7 +136,7 @@ def test_a_library_that_does_not_open_says_why_in_one_line(gpu, code, words):
     with pytest.raises(BackendUnavailable, match=words) as told:
         library()
     assert "\n" not in str(told.value)
-    assert "runs go on without it" in str(told.value)
+    assert "without it" in str(told.value)
 
 
 def test_a_missing_library_is_named(gpu, monkeypatch):
@@ -147,6 +149,15 @@ def test_a_missing_library_is_named(gpu, monkeypatch):
     monkeypatch.setattr(pynvml, "CDLL", missing)
     with pytest.raises(BackendUnavailable, match="NVML Shared Library Not Found"):
         library()
+
+
+@pytest.mark.parametrize(("driver", "words"), [(None, NO_DRIVER), (object(), "runs go on without it")])
+def test_a_library_that_is_missing_is_a_missing_driver_only_if_cuda_has_none_either(gpu, monkeypatch, driver, words):
+    monkeypatch.setattr(nvml, "cuda_driver", lambda: driver)
+    gpu.library(init="!12")
+    with pytest.raises(BackendUnavailable) as error:
+        library()
+    assert words in str(error.value)
 
 
 def processes_of(ours=frozenset()):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from prism_bench.io.installation import why_no_gpu
 from prism_bench.record import store
 from tests.pytest_plugin.test_fixture import call, records
 
@@ -58,7 +59,7 @@ def test_without_a_gpu_it_is_skipped_with_the_reason(project, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
     result = project(call("at_most='5 us'"), "-rs", backend=None)
     result.assert_outcomes(skipped=1)
-    assert "prism-bench: CuPy is not installed" in result.stdout.str()
+    assert f"prism-bench: {why_no_gpu('CuPy', 'cuda13')}" in result.stdout.str()
     assert not records(project)
 
 

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io.installation import pip_install
+from prism_bench.io.installation import NO_DEVICE, NO_DRIVER, WITHOUT_GPU, why_no_gpu
 from prism_bench.measure.call_checks import distrust, keep
 from prism_bench.record.measurement import Measurement, Sample
 from prism_bench.spec.case import Device
@@ -198,7 +198,6 @@ class PersistingCache:
 
 # The device: is one there, what is it, what does it run.
 
-_WITHOUT = "references, the emulator, stored records and reports work without it"
 _OLDEST_DRIVER = 12000
 
 
@@ -216,18 +215,20 @@ def open_cupy() -> ModuleType:
     """Return CuPy with a device that answers; BackendUnavailable names what is missing otherwise."""
     try:
         import cupy
-    except ImportError as error:
-        raise BackendUnavailable(f"CuPy is not installed ({error}); {pip_install('cuda13')}; {_WITHOUT}") from None
+    except ImportError:
+        raise BackendUnavailable(why_no_gpu("CuPy", "cuda13")) from None
     driver = _driver_version(cupy)
     if driver == 0:
-        raise BackendUnavailable(f"no NVIDIA driver answers; {_WITHOUT}")
+        raise BackendUnavailable(f"{NO_DRIVER}; {WITHOUT_GPU}")
     if driver < _OLDEST_DRIVER:
-        raise BackendUnavailable(f"the driver supports CUDA {_dotted(driver)}, 12.0 is the oldest usable; {_WITHOUT}")
+        raise BackendUnavailable(
+            f"the driver supports CUDA {_dotted(driver)}, 12.0 is the oldest usable; {WITHOUT_GPU}"
+        )
     try:
         if cupy.cuda.runtime.getDeviceCount() == 0:
-            raise BackendUnavailable(f"the driver finds no GPU; {_WITHOUT}")
+            raise BackendUnavailable(f"{NO_DEVICE}; {WITHOUT_GPU}")
     except cupy.cuda.runtime.CUDARuntimeError as error:
-        raise BackendUnavailable(f"the GPU does not answer ({error}); {_WITHOUT}") from None
+        raise BackendUnavailable(f"the GPU does not answer ({error}); {WITHOUT_GPU}") from None
     bound(cupy)  # before a spec is imported, which could replace what the clock calls
     return cupy
 
