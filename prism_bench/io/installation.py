@@ -179,7 +179,7 @@ class _LateModule(ModuleType):
 
 # Why no GPU can be used here. A missing driver, a missing device and a missing package have different cures.
 
-NO_DRIVER = "no NVIDIA driver on this machine; install it (in a container: start it with --gpus all)"
+NO_DRIVER = "this machine has no NVIDIA driver; install it (in a container: start it with --gpus all)"
 NO_DEVICE = "the driver finds no GPU; compare nvidia-smi with CUDA_VISIBLE_DEVICES"
 _CUDA_ERROR_NO_DEVICE = 100
 WITHOUT_GPU = "references, the emulator, stored records and reports work without it"

@@ -72,7 +72,7 @@ class Driver:
 @pytest.mark.parametrize(
     ("driver", "words"),
     [
-        (None, "no NVIDIA driver on this machine; install it"),
+        (None, "this machine has no NVIDIA driver; install it"),
         (Driver(100, 0), "the driver finds no GPU; compare nvidia-smi with CUDA_VISIBLE_DEVICES"),
         (Driver(0, 0), "the driver finds no GPU; compare nvidia-smi with CUDA_VISIBLE_DEVICES"),
         (Driver(0, 1), f"CuPy is not installed; {pip_install('cuda13')}"),
@@ -115,7 +115,7 @@ class Runtime:
 @pytest.mark.parametrize(
     ("driver", "devices", "words"),
     [
-        (0, 0, "no NVIDIA driver on this machine"),
+        (0, 0, "this machine has no NVIDIA driver"),
         (11080, 1, "the driver supports CUDA 11.8, 12.0 is the oldest usable"),
         (13000, 0, "the driver finds no GPU"),
         (13000, None, "the GPU does not answer (cudaErrorSystemDriverMismatch)"),
