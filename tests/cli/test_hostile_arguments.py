@@ -88,4 +88,4 @@ def test_a_path_that_is_none_never_ends_in_a_traceback(shell, hostile, name, opt
         assert found.code != 2 or len(ours) == 1 or "Usage:" in found.err or found.out or name == "import", said
         if option in SOURCES and kind not in ("a folder", "unreadable"):
             assert 2 == found.code, said
-            assert any(word in found.err for word in (str(path), "CuPy", "NVML", "NVIDIA driver")), said
+            assert any(word in found.err for word in (str(path), "CuPy", "NVML", "nvidia-ml-py", "NVIDIA driver")), said
