@@ -43,13 +43,13 @@ def _buffer_use(body: Node | None, tree: Tree, pointers: Sequence[str], sizes: S
         reader = _BodyReader(tree, use)
         reader.read(body)
         bounds = _bounds(body, tree, sizes)
-        for one in use.values():
-            one.is_read = any(reads for _, reads, _ in one.accesses)
-            one.is_written = any(writes for *_, writes in one.accesses)
-            one.is_assigned_first = min(one.accesses, default=(0, True, False))[1:] == (False, True)
-            one.shape = _shape(one.terms, sizes, bounds)
-    for one in use.values():
-        one.shape = one.shape or Guess(" ".join(sizes) or "1", "all whole numbers that the kernel takes")
+        for buffer in use.values():
+            buffer.is_read = any(reads for _, reads, _ in buffer.accesses)
+            buffer.is_written = any(writes for *_, writes in buffer.accesses)
+            buffer.is_assigned_first = min(buffer.accesses, default=(0, True, False))[1:] == (False, True)
+            buffer.shape = _shape(buffer.terms, sizes, bounds)
+    for buffer in use.values():
+        buffer.shape = buffer.shape or Guess(" ".join(sizes) or "1", "all whole numbers that the kernel takes")
     return use
 
 
@@ -93,15 +93,15 @@ class _BodyReader:
 
     def _terms(self, index: Node) -> list[tuple[str, ...]]:
         """Return the names in each product of a sum: `i * cols + j` is (i, cols), (j,)."""
-        found: list[tuple[str, ...]] = []
+        terms: list[tuple[str, ...]] = []
         for node in _summands(index):
             names = tuple(
                 self._tree.text(n)
                 for n in nodes_of(node, "identifier", "field_expression")
                 if self._tree.text(n) not in self._alias and n.parent.type != "field_expression"
             )
-            found += [names] if names else []
-        return found
+            terms += [names] if names else []
+        return terms
 
 
 def _access(node: Node) -> _Access:
@@ -132,15 +132,15 @@ def _summands(node: Node) -> list[Node]:
 
 def _bounds(body: Node, tree: Tree, sizes: Sequence[str]) -> dict[str, str]:
     """Return the size that each index is compared with: `i < rows` and `i >= rows` bound i by rows."""
-    found: dict[str, str] = {}
+    bounds: dict[str, str] = {}
     for node in nodes_of(body, "binary_expression"):
         left, right = tree.text(node.child_by_field_name("left")), tree.text(node.child_by_field_name("right"))
         if node.child_by_field_name("operator").type in _COMPARISONS:
             if right in sizes:
-                found.setdefault(left, right)
+                bounds.setdefault(left, right)
             elif left in sizes:
-                found.setdefault(right, left)
-    return found
+                bounds.setdefault(right, left)
+    return bounds
 
 
 def _shape(terms: Iterable[tuple[str, ...]], sizes: Sequence[str], bounds: dict[str, str]) -> Guess[str] | None:
@@ -166,19 +166,12 @@ _CONTAINERS = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class DeclaredFunction:
-    """A function of a file with what surrounds it: its namespace, and the template that it is declared by."""
-
-    node: Node
-    namespace: str = ""
-    template: Node | None = None
-
-
-def _functions(node: Node, tree: Tree, namespace: str = "", template: Node | None = None) -> Iterator[DeclaredFunction]:
-    """Yield every function definition outside of classes, in the order of the source."""
+def _functions(
+    node: Node, tree: Tree, namespace: str = "", template: Node | None = None
+) -> Iterator[tuple[Node, str, Node | None]]:
+    """Yield each function definition outside of classes with its namespace and template, in the source's order."""
     if node.type == "function_definition":
-        yield DeclaredFunction(node, namespace, template)
+        yield node, namespace, template
     elif node.type == "template_declaration":
         for child in node.children:
             yield from _functions(child, tree, namespace, node)
@@ -189,55 +182,54 @@ def _functions(node: Node, tree: Tree, namespace: str = "", template: Node | Non
             yield from _functions(child, tree, inner, template)
 
 
-def kernels_of(tree: Tree) -> tuple[list[tuple[FoundKernel, Node]], list[Unread]]:
-    """Return the kernels that the file defines, each with its node, and those that could not be read."""
-    found: list[tuple[FoundKernel, Node]] = []
+def kernels_of(tree: Tree) -> tuple[list[FoundKernel], list[Unread]]:
+    """Return the kernels that the file defines, and the kernels that could not be read."""
+    kernels: list[FoundKernel] = []
     unread: list[Unread] = []
-    for declared in _functions(tree.root, tree):
-        if b"__global__" in tree.specifiers(declared.node):
-            kernel = _kernel(declared, tree)
+    for node, namespace, template in _functions(tree.root, tree):
+        if b"__global__" in tree.specifiers(node):
+            kernel = _kernel(node, tree, namespace, template)
             if isinstance(kernel, Unread):
                 unread.append(kernel)
             else:
-                found.append((kernel, declared.node))
-    return found, unread + _generated(tree)
+                kernels.append(kernel)
+    return kernels, unread + _generated(tree)
 
 
 def _generated(tree: Tree) -> list[Unread]:
     """Return the macros that hold `__global__`: the kernels that they make have no text to read."""
-    return [
-        Unread(tree.path, line_of(node), f"macro {tree.text(name)} makes kernels; name them in a spec by entry")
-        for node in nodes_of(tree.root, "preproc_def", "preproc_function_def")
-        for name, value in [(node.child_by_field_name("name"), node.child_by_field_name("value"))]
-        if value is not None and "__global__" in tree.text(value) and ("(" in tree.text(value))
-    ]
+    unread: list[Unread] = []
+    for node in nodes_of(tree.root, "preproc_def", "preproc_function_def"):
+        name, value = tree.text(node.child_by_field_name("name")), node.child_by_field_name("value")
+        if value is not None and "__global__" in tree.text(value) and "(" in tree.text(value):
+            unread.append(Unread(tree.path, line_of(node), f"macro {name} makes kernels; name them in a spec by entry"))
+    return unread
 
 
-def _kernel(declared: DeclaredFunction, tree: Tree) -> FoundKernel | Unread:
-    node, name = declared.node, function_name(declared.node, tree)
-    parameters = next(nodes_of(node, "parameter_list"), None)
+def _kernel(node: Node, tree: Tree, namespace: str, template: Node | None) -> FoundKernel | Unread:
+    name, parameters = function_name(node, tree), next(nodes_of(node, "parameter_list"), None)
     body = node.child_by_field_name("body")
     defect = next((d for part in node.children if part != body and (d := first_defect(part))), None)
     if name is None or parameters is None or defect is not None:
         line = line_of(defect or node)
         return Unread(tree.path, line, f"the head of kernel {name or '?'} cannot be read (a macro in it?)")
     raw = [_parameter(child, tree) for child in parameters.children if "parameter_declaration" in child.type]
-    use = _buffer_use(body, tree, [one.name for one in raw if one.is_pointer], _sizes(raw))
+    sizes = [parameter.name for parameter in raw if parameter.role.value == "size"]
+    use = _buffer_use(body, tree, [parameter.name for parameter in raw if parameter.is_pointer], sizes)
+    declarations = nodes_of(body, "declaration") if body is not None else ()
+    storage = [tree.text(declaration).partition(";")[0].split("=")[0] for declaration in declarations]
+    bounds = next(nodes_of(node, "launch_bounds"), None)
     return FoundKernel(
         "cuda",
         name,
         tree.path,
         line_of(node),
-        tuple(_with_use(one, use) for one in raw),
-        namespace=declared.namespace,
-        template_parameters=_template_parameters(declared.template, tree),
-        launch_bounds=_launch_bounds(node, tree),
-        dynamic_shared=_has_dynamic_shared(body, tree),
+        tuple(_with_use(parameter, use) for parameter in raw),
+        namespace=namespace,
+        template_parameters=_template_parameters(template, tree),
+        launch_bounds=tuple(map(tree.text, bounds.named_children)) if bounds is not None else (),
+        dynamic_shared=any("extern" in text and "__shared__" in text for text in storage),
     )
-
-
-def _sizes(parameters: list[FoundParameter]) -> list[str]:
-    return [parameter.name for parameter in parameters if parameter.role.value == "size"]
 
 
 def _parameter(node: Node, tree: Tree) -> FoundParameter:
@@ -287,30 +279,16 @@ def _with_use(parameter: FoundParameter, use: dict[str, BufferUse]) -> FoundPara
 
 
 def _template_parameters(template: Node | None, tree: Tree) -> tuple[TemplateParameter, ...]:
+    parameters: list[TemplateParameter] = []
     listed = template.child_by_field_name("parameters") if template is not None else None
-    kinds = [child for child in listed.children if child.type.endswith("declaration")] if listed is not None else []
-    return tuple(_template_parameter(kind, tree) for kind in kinds)
-
-
-def _template_parameter(node: Node, tree: Tree) -> TemplateParameter:
-    default = node.child_by_field_name("default_value") or node.child_by_field_name("default_type")
-    words = tree.text(node).partition("=")[0].replace("...", " ").split()
-    kind = " ".join(words[:-1])
-    return TemplateParameter(
-        words[-1], "typename" if kind in ("typename", "class") else kind, tree.text(default) if default else None
-    )
-
-
-def _launch_bounds(node: Node, tree: Tree) -> tuple[str, ...]:
-    bounds = next((child for child in node.children if child.type == "launch_bounds"), None)
-    bounds = bounds or next(nodes_of(node, "launch_bounds"), None)
-    return tuple(tree.text(one) for one in bounds.named_children) if bounds is not None else ()
-
-
-def _has_dynamic_shared(body: Node | None, tree: Tree) -> bool:
-    declared = nodes_of(body, "declaration") if body is not None else ()
-    heads = (tree.text(one).partition(";")[0].split("=")[0] for one in declared)
-    return any("extern" in head and "__shared__" in head for head in heads)
+    for node in listed.children if listed is not None else ():
+        if node.type.endswith("declaration"):
+            default = node.child_by_field_name("default_value") or node.child_by_field_name("default_type")
+            *kind_words, name = tree.text(node).partition("=")[0].replace("...", " ").split()
+            kind = " ".join(kind_words)
+            kind = "typename" if kind == "class" else kind
+            parameters.append(TemplateParameter(name, kind, tree.text(default) if default else None))
+    return tuple(parameters)
 
 
 # Host expressions of a launch as Python over axes: names, numbers, sums, products, ceil divisions, dim3 of these.
@@ -321,6 +299,7 @@ _CEIL_DIVISION = re.compile(
     r"(?i)^(?:\w+::)*(ceil_?div|cdiv|div_?up|up_?div|div_?ceil|ceil_?divide|div_?round_?up|i?div_?up|"
     r"(int_)?ceil_?div(ision)?|blocks_?for|get_?num_?blocks)$"
 )
+_EXTENT_TYPES = ("dim3", "uint3")
 _LISTS = ("argument_list", "initializer_list", "parameter_list")
 _CASTS = ("static_cast", "int", "unsigned", "size_t", "uint32_t", "int64_t", "long")
 _BYTES = {"float32": 4, "float64": 8, "float16": 2, "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2,
@@ -373,10 +352,10 @@ class HostNames:
         """Return whether a node is a dim3, or what a variable of that type is made from, or a variable."""
         called = node.child_by_field_name("function") or node.child_by_field_name("type")
         of_call = node.type in ("call_expression", "compound_literal_expression") and called is not None
-        return node.type in (*_LISTS, "identifier") or of_call and self.tree.text(called) in ("dim3", "uint3")
+        return node.type in (*_LISTS, "identifier") or of_call and self.tree.text(called) in _EXTENT_TYPES
 
     def _several(self, node: Node) -> tuple[str, ...]:
-        parts = tuple(self.python(one) for one in node.named_children if one.type != "comment")
+        parts = tuple(map(self.python, arguments_in(node)))
         if not 1 <= len(parts) <= 3:
             raise NotSimple(f"'{_short(self.tree.text(node))}' has {count_text(len(parts), 'extent')}")
         while len(parts) > 1 and parts[-1] == "1":
@@ -462,19 +441,27 @@ class HostNames:
 
     def _call_expression(self, node: Node, depth: int) -> str:
         name = self.tree.text(node.child_by_field_name("function"))
-        given = [one for one in node.child_by_field_name("arguments").named_children if one.type != "comment"]
-        plain = name.partition("<")[0].rpartition("::")[2]
-        if _CEIL_DIVISION.match(name.partition("<")[0]) and len(given) == 2:
-            above, below = (self.python(one, depth) for one in given)
-            return f"-(-{above} // {below})"
-        if plain in ("min", "max") and len(given) == 2:
-            return f"{plain}({self.python(given[0], depth)}, {self.python(given[1], depth)})"
-        if plain in ("ceil", "ceilf") and len(given) == 1 and (inside := _divided(given[0])):
-            above, below = (self.python(one, depth) for one in inside)
-            return f"-(-{above} // {below})"
-        if name.partition("<")[0] in _CASTS and len(given) == 1:
-            return self.python(given[0], depth)
+        arguments = arguments_in(node.child_by_field_name("arguments"))
+        without_template = name.partition("<")[0]
+        plain = without_template.rpartition("::")[2]
+        if _CEIL_DIVISION.match(without_template) and len(arguments) == 2:
+            return self._rounded_up(*arguments, depth)
+        if plain in ("min", "max") and len(arguments) == 2:
+            left, right = (self.python(argument, depth) for argument in arguments)
+            return f"{plain}({left}, {right})"
+        if plain in ("ceil", "ceilf") and len(arguments) == 1 and (sides := _divided(arguments[0])):
+            return self._rounded_up(*sides, depth)
+        if without_template in _CASTS and len(arguments) == 1:
+            return self.python(arguments[0], depth)
         raise NotSimple(f"'{_short(self.tree.text(node))}' is a call that is not known")
+
+    def _rounded_up(self, above: Node, below: Node, depth: int) -> str:
+        return f"-(-{self.python(above, depth)} // {self.python(below, depth)})"
+
+
+def arguments_in(brackets: Node | None) -> list[Node]:
+    """Return the expressions in the brackets of a call, a list or a launch, without comments."""
+    return [child for child in brackets.named_children if child.type != "comment"] if brackets is not None else []
 
 
 def _divided(node: Node) -> tuple[Node, Node] | None:
@@ -529,19 +516,17 @@ class WrittenLaunch:
     def template_arguments(self) -> tuple[str, ...]:
         """The template arguments, as written."""
         listed = next(nodes_of(self._called, "template_argument_list"), None)
-        return tuple(self.tree.text(one) for one in listed.named_children) if listed is not None else ()
+        return tuple(map(self.tree.text, listed.named_children)) if listed is not None else ()
 
     @property
     def arguments(self) -> list[Node]:
         """What is passed to the kernel."""
-        given = self.node.child_by_field_name("arguments")
-        return [one for one in given.named_children if one.type != "comment"] if given is not None else []
+        return arguments_in(self.node.child_by_field_name("arguments"))
 
     @property
     def configuration(self) -> list[Node]:
         """Grid, block, shared memory and stream, as far as they are written."""
-        written = next(child for child in self.node.children if child.type == "kernel_call_syntax")
-        return [one for one in written.named_children if one.type != "comment"]
+        return arguments_in(next(child for child in self.node.children if child.type == "kernel_call_syntax"))
 
     @property
     def _called(self) -> Node:
@@ -550,10 +535,7 @@ class WrittenLaunch:
     @cached_property
     def enclosing(self) -> Node | None:
         """The host function that launches; None if the launch is in none."""
-        node = self.node
-        while node is not None and node.type != "function_definition":
-            node = node.parent
-        return node
+        return _function_around(self.node)
 
 
 def written_launches(tree: Tree) -> tuple[list[WrittenLaunch], list[Unread]]:
@@ -585,13 +567,21 @@ def read_launch(written: WrittenLaunch, parameters: Sequence[str]) -> FoundLaunc
     """
     names = _names(written, parameters)
     unread: list[Unread] = []
-    parts = [*written.configuration, None, None, None][:3]
-    found: list[tuple[str, ...] | None] = []
-    for what, node in zip(("grid", "block", "shared memory"), parts, strict=True):
-        found.append(_extents(what, node, names, unread))
-    grid, block, shared = found
-    in_block = " ".join(block or ())
-    free = [(name, _guess_of(name, written, in_block)) for name in names.free if _occurs(name, found)]
+    parts: dict[str, tuple[str, ...] | None] = dict.fromkeys(("grid", "block", "shared memory"), ("0",))
+    for part, node in zip(parts, written.configuration, strict=False):
+        try:
+            parts[part] = names.extents(node) if part != "shared memory" else (names.python(node),)
+        except NotSimple as error:
+            parts[part] = None
+            unread.append(Unread(written.tree.path, line_of(node), f"{part}: {error}"))
+    grid, block, shared = parts.values()
+    in_block, in_launch = _identifiers(block), _identifiers(grid, block, shared)
+    free: list[tuple[str, Guess[int]]] = []
+    for name in filter(in_launch.__contains__, names.free):
+        usual = Guess(_USUAL_AXIS, "no value in the file")
+        if name in in_block:
+            usual = Guess(_USUAL_BLOCK, "a usual number of threads; the file does not say")
+        free.append((name, _passed_by_caller(name, written) or usual))
     return FoundLaunch(
         written.tree.path,
         written.line,
@@ -604,18 +594,8 @@ def read_launch(written: WrittenLaunch, parameters: Sequence[str]) -> FoundLaunc
     )
 
 
-def _extents(what: str, node: Node | None, names: HostNames, unread: list[Unread]) -> tuple[str, ...] | None:
-    if node is None:
-        return ("0",)
-    try:
-        return names.extents(node) if what != "shared memory" else (names.python(node),)
-    except NotSimple as error:
-        unread.append(Unread(names.tree.path, line_of(node), f"{what}: {error}"))
-        return None
-
-
-def _occurs(name: str, found: Sequence[tuple[str, ...] | None]) -> bool:
-    return any(re.search(rf"\b{re.escape(name)}\b", text) for one in found for text in one or ())
+def _identifiers(*parts: tuple[str, ...] | None) -> set[str]:
+    return {name for expressions in parts for text in expressions or () for name in re.findall(r"\w+", text)}
 
 
 def _names(written: WrittenLaunch, parameters: Sequence[str]) -> HostNames:
@@ -633,39 +613,23 @@ def _names(written: WrittenLaunch, parameters: Sequence[str]) -> HostNames:
 
 def _initialisers(scope: Node | None, tree: Tree, before: Node | None) -> Mapping[str, Node]:
     """Return the initialisers of variables in a function before a node, or of constants outside of functions."""
-    found: dict[str, Node] = {}
+    initialisers: dict[str, Node] = {}
     for node in nodes_of(scope, "init_declarator", "function_declarator") if scope is not None else ():
-        name = node.child_by_field_name("declarator")
-        value = node.child_by_field_name("value") or _of_extents(node, tree)
-        late = before is not None and node.start_byte > before.start_byte
-        if name is not None and name.type == "identifier" and value is not None and not late:
-            if before is not None or _is_outside(node):
-                found[tree.text(name)] = value
-    return found
+        name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
+        if value is None and node.parent.type == "declaration":
+            kind = node.parent.child_by_field_name("type")
+            if kind is not None and tree.text(kind) in _EXTENT_TYPES:  # `dim3 grid(n)` looks like a function's head
+                value = node.child_by_field_name("parameters")
+        in_scope = node.start_byte <= before.start_byte if before is not None else _function_around(node) is None
+        if name is not None and name.type == "identifier" and value is not None and in_scope:
+            initialisers[tree.text(name)] = value
+    return initialisers
 
 
-def _of_extents(node: Node, tree: Tree) -> Node | None:
-    """Return the brackets of `dim3 grid(n)`, which has the form of a function's declaration."""
-    kind = node.parent.child_by_field_name("type") if node.parent.type == "declaration" else None
-    is_extents = kind is not None and tree.text(kind) in ("dim3", "uint3")
-    return node.child_by_field_name("parameters") if is_extents else None
-
-
-def _is_outside(node: Node) -> bool:
-    """Return whether a declaration is outside of every function."""
+def _function_around(node: Node) -> Node | None:
     while node is not None and node.type != "function_definition":
         node = node.parent
-    return node is None
-
-
-def _guess_of(name: str, written: WrittenLaunch, in_block: str) -> Guess[int]:
-    """Return a value for a name that is no parameter of the kernel: what a caller passes, else a usual one."""
-    passed = _passed_by_caller(name, written)
-    if passed:
-        return passed
-    if re.search(rf"\b{re.escape(name)}\b", in_block):
-        return Guess(_USUAL_BLOCK, "a usual number of threads; the file does not say")
-    return Guess(_USUAL_AXIS, "no value in the file")
+    return node
 
 
 def _passed_by_caller(name: str, written: WrittenLaunch) -> Guess[int] | None:
@@ -673,16 +637,15 @@ def _passed_by_caller(name: str, written: WrittenLaunch) -> Guess[int] | None:
     listed = next(nodes_of(function, "parameter_list"), None) if function is not None else None
     if function is None or listed is None:
         return None
-    own = [tree.text(one) for one in listed.named_children if "parameter_declaration" in one.type]
-    place = next((i for i, text in enumerate(own) if re.search(rf"\b{re.escape(name)}\s*(=|$)", text)), None)
-    called = function_name(function, tree)
+    declarations = [tree.text(node) for node in listed.named_children if "parameter_declaration" in node.type]
+    ending = re.compile(rf"\b{re.escape(name)}\s*(=|$)")
+    place = next((place for place, text in enumerate(declarations) if ending.search(text)), None)
+    host_name = function_name(function, tree)
     if place is None:
         return None
     for call in nodes_of(tree.root, "call_expression"):
-        given = call.child_by_field_name("arguments")
-        if tree.text(call.child_by_field_name("function")).rpartition("::")[2] != called or given is None:
-            continue
-        values = [one for one in given.named_children if one.type != "comment"]
-        if len(values) > place and tree.text(values[place]).isdigit():
+        called = tree.text(call.child_by_field_name("function")).rpartition("::")[2]
+        values = arguments_in(call.child_by_field_name("arguments"))
+        if called == host_name and len(values) > place and tree.text(values[place]).isdigit():
             return Guess(int(tree.text(values[place])), f"passed in line {line_of(call)}")
     return None

@@ -103,7 +103,7 @@ class _Scanner:
         kernels, heads = kernels_of(tree)
         launches, forms = written_launches(tree)
         operators, definitions = operators_of(tree)
-        self._kernels += [kernel for kernel, _ in kernels]
+        self._kernels += kernels
         self._launches += launches
         self._scan += Scan((), tuple(operators), (*heads, *forms, *definitions))
 
