@@ -1,4 +1,4 @@
-"""CUDA C++ files of others: kernels, parameters, launches, and how buffers are used."""
+"""CUDA C++ files of a project: kernels, parameters, launches, and how buffers are used."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ _Access = tuple[int, bool, bool]  # where it takes place, reads, writes
 
 @dataclass
 class BufferUse:
-    """What a body does with one pointer."""
+    """Use of a pointer in a kernel's body."""
 
     is_read: bool = False
     is_written: bool = False
@@ -37,7 +37,7 @@ class BufferUse:
 
 
 def _buffer_use(body: Node | None, tree: Tree, pointers: Sequence[str], sizes: Sequence[str]) -> dict[str, BufferUse]:
-    """Return by pointer what the body does with it; `sizes` are the whole numbers that the kernel takes."""
+    """Return the use of each pointer in the body; `sizes` are the whole numbers that the kernel takes."""
     use = {name: BufferUse() for name in pointers}
     if body is not None:
         reader = _BodyReader(tree, use)
@@ -234,7 +234,8 @@ def _kernel(node: Node, tree: Tree, namespace: str, template: Node | None) -> Fo
 
 def _parameter(node: Node, tree: Tree) -> FoundParameter:
     text, default = tree.text(node), node.child_by_field_name("default_value")
-    named = next((n for d in [node.child_by_field_name("declarator")] if d for n in nodes_of(d, "identifier")), None)
+    declarator = node.child_by_field_name("declarator")
+    named = next(nodes_of(declarator, "identifier"), None) if declarator else None
     head = text.partition("=")[0] if default else text
     kind = head[: head.rfind(tree.text(named))] if named else head
     written = " ".join(kind.replace("*", " * ").replace("&", " & ").split()).replace(" *", "*").replace(" &", "&")
@@ -253,12 +254,10 @@ def _parameter(node: Node, tree: Tree) -> FoundParameter:
 
 
 def _role(written: str, dtype: str | None, is_pointer: bool) -> Guess[Role]:
+    if is_pointer and "const" in written.partition("*")[0].split():
+        return Guess("input", "const pointer")
     if is_pointer:
-        return (
-            Guess("input", "const pointer")
-            if "const" in written.partition("*")[0].split()
-            else Guess("output", "pointer to what is not const")
-        )
+        return Guess("output", "pointer to what is not const")
     if dtype is None:
         return Guess("unknown", f"{written} is no number")
     if dtype.startswith(("int", "uint")):
@@ -267,7 +266,7 @@ def _role(written: str, dtype: str | None, is_pointer: bool) -> Guess[Role]:
 
 
 def _with_use(parameter: FoundParameter, use: dict[str, BufferUse]) -> FoundParameter:
-    """Return the parameter with what the body does with it."""
+    """Return the parameter with the role and shape that the body shows."""
     if not parameter.is_pointer:
         return parameter
     seen, role = use[parameter.name], parameter.role
@@ -317,8 +316,8 @@ class HostNames:
     """What names mean where a launch is written.
 
     `passed` are host variables that the launch passes, with the kernel's own parameter for each. `values` are
-    initialisers of local variables and constants, `macros` numbers that `#define` names. What is in none of them is
-    `free`: an axis that the spec has to have.
+    initialisers of local variables and constants, `macros` numbers that `#define` names. All other names are `free`:
+    axes that the spec has to have.
     """
 
     tree: Tree
@@ -328,7 +327,7 @@ class HostNames:
     free: dict[str, None] = field(default_factory=dict[str, None])
 
     def python(self, node: Node, depth: int = 0) -> str:
-        """Return the expression as Python; raise NotSimple where it is none of the simple ones."""
+        """Return the expression as Python; raise NotSimple if it is not simple."""
         if depth > _DEEPEST:
             raise NotSimple("an initialiser refers to itself")
         reader = getattr(self, f"_{node.type}", None)
@@ -337,7 +336,7 @@ class HostNames:
         return reader(node, depth + 1)
 
     def extents(self, node: Node, depth: int = 0) -> tuple[str, ...]:
-        """Return a grid or block as one to three expressions: a number, a dim3, or a variable that is one."""
+        """Return a grid or block as one to three expressions, from a number, a dim3 or a variable."""
         if node.type == "identifier" and self.tree.text(node) not in self.passed:
             value = self.values.get(self.tree.text(node))
             if value is not None and depth < _DEEPEST and self._is_several(value):
@@ -349,7 +348,7 @@ class HostNames:
         return (self.python(node),)
 
     def _is_several(self, node: Node) -> bool:
-        """Return whether a node is a dim3, or what a variable of that type is made from, or a variable."""
+        """Return whether a node is a dim3, an initialiser of a dim3, or a variable."""
         called = node.child_by_field_name("function") or node.child_by_field_name("type")
         of_call = node.type in ("call_expression", "compound_literal_expression") and called is not None
         return node.type in (*_LISTS, "identifier") or of_call and self.tree.text(called) in _EXTENT_TYPES
@@ -474,7 +473,7 @@ def _divided(node: Node) -> tuple[Node, Node] | None:
 
 
 def _ceil_division(above: str, below: str) -> str | None:
-    """Return `(n + 256 - 1) / 256` and `(n + 255) / 256` as Python writes it, or None."""
+    """Return `(n + 256 - 1) / 256` and `(n + 255) / 256` as a ceil division of Python; None for other divisions."""
     match = re.fullmatch(r"\(\((.+) \+ (.+)\) - 1\)", above)
     if match and match[2] == below:
         return f"-(-{match[1]} // {below})"
@@ -498,7 +497,7 @@ _USUAL_BLOCK, _USUAL_AXIS = 256, 1024
 
 @dataclass(frozen=True)
 class WrittenLaunch:
-    """A launch as it is written: the kernel's name, and the parts of the call."""
+    """A launch in the source: the kernel's name, and the parts of the call."""
 
     tree: Tree
     node: Node
@@ -520,12 +519,12 @@ class WrittenLaunch:
 
     @property
     def arguments(self) -> list[Node]:
-        """What is passed to the kernel."""
+        """The arguments of the kernel."""
         return arguments_in(self.node.child_by_field_name("arguments"))
 
     @property
     def configuration(self) -> list[Node]:
-        """Grid, block, shared memory and stream, as far as they are written."""
+        """Grid, block, shared memory and stream, without those left out."""
         return arguments_in(next(child for child in self.node.children if child.type == "kernel_call_syntax"))
 
     @property
@@ -534,34 +533,29 @@ class WrittenLaunch:
 
     @cached_property
     def enclosing(self) -> Node | None:
-        """The host function that launches; None if the launch is in none."""
+        """The host function around the launch, or None."""
         return _function_around(self.node)
 
 
 def written_launches(tree: Tree) -> tuple[list[WrittenLaunch], list[Unread]]:
-    """Return the launches of a file in order, and the places that launch in a form that is not read."""
-    launches = [
-        WrittenLaunch(tree, node)
-        for node in nodes_of(tree.root, "call_expression")
-        if any(child.type == "kernel_call_syntax" for child in node.children)
-    ]
-    unread = [Unread(tree.path, line, reason) for line, reason in _other_forms(tree)]
-    return launches, unread
-
-
-def _other_forms(tree: Tree) -> Iterator[tuple[int, str]]:
+    """Return the launches of a file in order, and the places with a launch in another form."""
+    launches: list[WrittenLaunch] = []
+    unread: list[Unread] = []
     for node in nodes_of(tree.root, "call_expression"):
-        call = _BY_CALL.match(tree.text(node))
-        if call:
-            yield line_of(node), f"{call[0].rstrip('( ')} launches by pointers, which are not followed"
+        if any(child.type == "kernel_call_syntax" for child in node.children):
+            launches.append(WrittenLaunch(tree, node))
+        if call := _BY_CALL.match(tree.text(node)):
+            reason = f"{call[0].rstrip('( ')} launches by pointers, which are not followed"
+            unread.append(Unread(tree.path, line_of(node), reason))
     for node in nodes_of(tree.root, "preproc_def", "preproc_function_def"):
         if "<<<" in tree.text(node):
             name = tree.text(node.child_by_field_name("name"))
-            yield line_of(node), f"macro {name} holds a launch, which is not read"
+            unread.append(Unread(tree.path, line_of(node), f"macro {name} holds a launch, which is not read"))
+    return launches, unread
 
 
 def read_launch(written: WrittenLaunch, parameters: Sequence[str]) -> FoundLaunch:
-    """Return the launch as expressions over the kernel's `parameters`; what is not simple is listed in it.
+    """Return the launch as expressions over the kernel's `parameters`, with a list of expressions that are not simple.
 
     A parameter that no expression may ask for, such as a pointer, is the empty name.
     """
@@ -599,7 +593,7 @@ def _identifiers(*parts: tuple[str, ...] | None) -> set[str]:
 
 
 def _names(written: WrittenLaunch, parameters: Sequence[str]) -> HostNames:
-    """Return what the names mean where the launch is written."""
+    """Return what names mean at the launch."""
     tree, passed = written.tree, dict[str, str]()
     for node, parameter in zip(written.arguments, parameters, strict=False):
         while node.type == "cast_expression":
@@ -633,6 +627,7 @@ def _function_around(node: Node) -> Node | None:
 
 
 def _passed_by_caller(name: str, written: WrittenLaunch) -> Guess[int] | None:
+    """Return the number that another function of the file passes for this parameter of the launching function."""
     tree, function = written.tree, written.enclosing
     listed = next(nodes_of(function, "parameter_list"), None) if function is not None else None
     if function is None or listed is None:

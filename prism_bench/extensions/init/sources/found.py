@@ -1,11 +1,9 @@
-"""Kernels found in other people's source files, as typed data."""
+"""Kernels and operators in source files, as typed data in which each guess is marked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, Literal, TypeVar
-
-# Kernels that were found in other people's source files: typed data, in which every guess is marked as one.
 
 _Value = TypeVar("_Value")
 
@@ -15,7 +13,7 @@ Role = Literal["input", "output", "in_out", "size", "scalar", "constexpr", "unkn
 
 @dataclass(frozen=True)
 class Guess(Generic[_Value]):
-    """A value that the source does not state: what was guessed, and from what. A person has to confirm it."""
+    """A guessed value that the source does not state, and the reason for the guess. A person has to confirm it."""
 
     value: _Value
     reason: str
@@ -23,7 +21,7 @@ class Guess(Generic[_Value]):
 
 @dataclass(frozen=True)
 class Unread:
-    """Something in a file that could not be read: its line and the reason, in words."""
+    """A part of a file that could not be read: its line and the reason."""
 
     path: Path
     line: int
@@ -37,8 +35,8 @@ class Unread:
 class FoundParameter:
     """A parameter of a kernel.
 
-    `type` is written as in the source, `dtype` is NumPy's name of it, or of what it points to, None if no number of
-    that type exists. `shape` names axes as a spec does (`"rows cols"`); it is None for what is no buffer.
+    `type` is written as in the source. `dtype` is NumPy's name of the number or of the elements behind a pointer, None
+    for other types. `shape` names a buffer's axes as a spec does (`"rows cols"`).
     """
 
     name: str
@@ -65,8 +63,8 @@ class TemplateParameter:
 class FoundLaunch:
     """A launch of a kernel. Every expression is Python over axes and `names`; None if it could not be read.
 
-    `grid` and `block` have one to three expressions. `names` are what the expressions ask for beyond the kernel's own
-    parameters, with a guess for each. `template_arguments` are as in the source.
+    `grid` and `block` have one to three expressions. `names` are names in the expressions that are no parameters of the
+    kernel, with a guess for each. `template_arguments` are as in the source.
     """
 
     path: Path
@@ -110,7 +108,7 @@ class FoundKernel:
 
     @property
     def launch(self) -> FoundLaunch | None:
-        """The first launch that could be read whole, else the first; None if the file has none."""
+        """The first launch that was read completely, else the first launch, else None."""
         return next((launch for launch in self.launches if launch.is_read), next(iter(self.launches), None))
 
 
@@ -138,7 +136,7 @@ class FoundOperator:
 
 @dataclass(frozen=True)
 class Scan:
-    """Everything that was found below a folder, and what could not be read."""
+    """Kernels and operators below a folder, and parts of files that could not be read."""
 
     kernels: tuple[FoundKernel, ...] = ()
     operators: tuple[FoundOperator, ...] = ()
@@ -150,10 +148,10 @@ class Scan:
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Text of a spec file for something that was found, for a person to complete.
+    """Text of a spec file for a kernel or operator, for a person to complete.
 
     `file_name` is the spec's file in the folder of a family. `loads` is whether the text is a complete spec: launch,
-    types and shapes could be read or guessed. `open_points` name what a person has to write or to confirm.
+    types and shapes were read or guessed. `open_points` name what a person has to write or to confirm.
     """
 
     file_name: str
@@ -193,7 +191,7 @@ _DROPPED = {"const", "volatile", "__restrict__", "__restrict", "restrict", "regi
 def dtype_of(type_text: str) -> str | None:
     """Return NumPy's name of a C++ scalar type or of a vector type's elements; None for any other type."""
     plain = type_text.replace("*", " ").replace("&", " ").replace("std::", "")
-    words = [word for word in plain.split() if word not in _DROPPED]
-    if len(words) == 1 and words[0] in _VECTORS:
-        return _VECTORS[words[0]]
-    return _BY_NAME.get(tuple(sorted(words)))
+    parts = [part for part in plain.split() if part not in _DROPPED]
+    if len(parts) == 1 and parts[0] in _VECTORS:
+        return _VECTORS[parts[0]]
+    return _BY_NAME.get(tuple(sorted(parts)))

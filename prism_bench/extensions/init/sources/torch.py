@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from prism_bench.compilation.host_source.syntax import Node, Tree, function_name, line_of, nodes_of
+from prism_bench.extensions.init.sources.cuda import arguments_in
 from prism_bench.extensions.init.sources.found import FoundOperator, Unread
 
 # Arguments and results of a PyTorch operator, from its schema or from the annotations of its Python function.
@@ -14,7 +15,7 @@ from prism_bench.extensions.init.sources.found import FoundOperator, Unread
 ArgumentKind = Literal["tensor", "float", "int", "bool", "none", "other"]
 _KINDS: dict[str, ArgumentKind] = {
     "Tensor": "tensor", "float": "float", "double": "float", "Scalar": "float", "int": "int", "SymInt": "int",
-    "bool": "bool",
+    "bool": "bool", "Tensor?": "none", "Tensor|None": "none", "Optional[Tensor]": "none",
 }  # fmt: skip
 _TENSOR = re.compile(r"Tensor(\([^)]*\))?")
 _ARGUMENT = re.compile(r"(?P<type>.+?)\s+(?P<name>\w+)\s*(=(?P<default>.*))?$", re.DOTALL)
@@ -46,17 +47,11 @@ def signature_of(operator: FoundOperator) -> OperatorSignature | None:
         return _of_schema(operator.schema)
     if operator.language == "cpp" or not all(text for _, text in operator.arguments):
         return None
-    arguments = (
-        OperatorArgument(
-            name,
-            text,
-            _annotated(text),
-            operator.defaults.get(name),
-            name in operator.written,
-            name in operator.keywords,
-        )
-        for name, text in operator.arguments
-    )
+    arguments: list[OperatorArgument] = []
+    for name, text in operator.arguments:
+        kind = _KINDS.get(text.replace("torch.", "").replace("typing.", "").replace(" ", ""), "other")
+        is_written, is_keyword = name in operator.written, name in operator.keywords
+        arguments.append(OperatorArgument(name, text, kind, operator.defaults.get(name), is_written, is_keyword))
     return OperatorSignature(tuple(arguments), _returned(operator.returns.replace("torch.", "")))
 
 
@@ -70,20 +65,10 @@ def _of_schema(schema: str) -> OperatorSignature | None:
         elif (match := _ARGUMENT.match(part)) is None:
             return None
         else:
-            arguments.append(_argument(match, is_keyword))
+            text = match["type"].strip()
+            kind = _KINDS.get(re.sub(r"\([^)]*\)", "", text), "other")
+            arguments.append(OperatorArgument(match["name"], text, kind, match["default"], "!" in text, is_keyword))
     return OperatorSignature(tuple(arguments), _returned(after)) if arrow else None
-
-
-def _argument(match: re.Match[str], is_keyword: bool) -> OperatorArgument:
-    written = match["type"].strip()
-    plain = re.sub(r"\([^)]*\)", "", written)
-    kind: ArgumentKind = "none" if plain == "Tensor?" else _KINDS.get(plain, "other")
-    return OperatorArgument(match["name"], written, kind, match["default"], "!" in written, is_keyword)
-
-
-def _annotated(annotation: str) -> ArgumentKind:
-    plain = annotation.replace("torch.", "").replace("typing.", "").replace(" ", "")
-    return "none" if plain in ("Tensor|None", "Optional[Tensor]") else _KINDS.get(plain, "other")
 
 
 def _returned(text: str) -> int | None:
@@ -115,36 +100,36 @@ _NAME = re.compile(r"\s*(?:(\w+)::)?([\w.]+)\s*(\(.*->.*)?$", re.DOTALL)
 
 def operators_of(tree: Tree) -> tuple[list[FoundOperator], list[Unread]]:
     """Return the operators that a C++ file defines, and the definitions that could not be read."""
-    found: list[FoundOperator] = []
+    operators: list[FoundOperator] = []
     unread: list[Unread] = []
-    for node in nodes_of(tree.root, "function_definition"):
-        if function_name(node, tree) in _MACROS:
-            for one in _defined(node, tree):
-                (found if isinstance(one, FoundOperator) else unread).append(one)  # pyright: ignore[reportArgumentType]
-    return found, unread
+    for library in nodes_of(tree.root, "function_definition"):
+        if function_name(library, tree) in _MACROS:
+            parameters = next(nodes_of(library, "parameter_list"))
+            namespace, handle = map(tree.text, parameters.named_children[:2])
+            for call in nodes_of(library.child_by_field_name("body"), "call_expression"):
+                if tree.text(call.child_by_field_name("function")) == f"{handle}.def":
+                    operator = _operator(call, namespace, tree)
+                    if operator:
+                        operators.append(operator)
+                    else:
+                        unread.append(Unread(tree.path, line_of(call), "the operator's schema is no literal"))
+    return operators, unread
 
 
-def _defined(library: Node, tree: Tree) -> Iterator[FoundOperator | Unread]:
-    parameters = next(nodes_of(library, "parameter_list"))
-    namespace, handle = [tree.text(one) for one in parameters.named_children][:2]
-    for call in nodes_of(library.child_by_field_name("body"), "call_expression"):
-        if tree.text(call.child_by_field_name("function")) == f"{handle}.def":
-            yield _operator(call, namespace, tree)
-
-
-def _operator(call: Node, namespace: str, tree: Tree) -> FoundOperator | Unread:
-    given = [one for one in call.child_by_field_name("arguments").named_children if one.type != "comment"]
-    text = _literal(given[0], tree) if given else None
+def _operator(call: Node, namespace: str, tree: Tree) -> FoundOperator | None:
+    """Return the operator that `m.def(...)` defines; None if its schema is no literal."""
+    arguments = arguments_in(call.child_by_field_name("arguments"))
+    text = _literal(arguments[0], tree) if arguments else None
     match = _NAME.match(text) if text else None
     if match is None or text is None:
-        return Unread(tree.path, line_of(call), "the operator's schema is no literal")
+        return None
     schema = " ".join(text.split()) if match[3] else None
-    function = tree.text(given[1]).lstrip("&") if len(given) > 1 else None
+    function = tree.text(arguments[1]).lstrip("&") if len(arguments) > 1 else None
     return FoundOperator(f"{match[1] or namespace}::{match[2]}", schema, tree.path, line_of(call), "cpp", function)
 
 
 def _literal(node: Node, tree: Tree) -> str | None:
-    """Return the text of a string literal, or of several side by side."""
+    """Return the text of a string literal, or of adjacent literals."""
     if node.type == "raw_string_literal":
         content = next(nodes_of(node, "raw_string_content"), None)
         return tree.text(content) if content is not None else ""
