@@ -444,18 +444,19 @@ class HostNames:
         without_template = name.partition("<")[0]
         plain = without_template.rpartition("::")[2]
         if _CEIL_DIVISION.match(without_template) and len(arguments) == 2:
-            return self._rounded_up(*arguments, depth)
+            return self._rounded_up(arguments, depth)
         if plain in ("min", "max") and len(arguments) == 2:
             left, right = (self.python(argument, depth) for argument in arguments)
             return f"{plain}({left}, {right})"
         if plain in ("ceil", "ceilf") and len(arguments) == 1 and (sides := _divided(arguments[0])):
-            return self._rounded_up(*sides, depth)
+            return self._rounded_up(sides, depth)
         if without_template in _CASTS and len(arguments) == 1:
             return self.python(arguments[0], depth)
         raise NotSimple(f"'{_short(self.tree.text(node))}' is a call that is not known")
 
-    def _rounded_up(self, above: Node, below: Node, depth: int) -> str:
-        return f"-(-{self.python(above, depth)} // {self.python(below, depth)})"
+    def _rounded_up(self, sides: Iterable[Node], depth: int) -> str:
+        above, below = (self.python(side, depth) for side in sides)
+        return f"-(-{above} // {below})"
 
 
 def arguments_in(brackets: Node | None) -> list[Node]:
