@@ -32,10 +32,10 @@ def command(
     """
     from prism_bench.extensions.init.project import PARTS, new_project, new_project_json, new_project_view
 
-    wanted = [word.strip() for words in parts or () for word in words.split(",")]
-    for word in wanted:
-        if word not in PARTS:
-            raise unknown("part", word, PARTS)
+    wanted = [part.strip() for option in parts or () for part in option.split(",")]
+    for part in wanted:
+        if part not in PARTS:
+            raise unknown("part", part, PARTS)
     made = new_project(folder, wanted, source)
     options.show(lambda: new_project_json(made), lambda: new_project_view(made), json=json)
     raise SystemExit(0 if made.written.wrote else 2)

@@ -1,4 +1,4 @@
-"""A new project: what is planned, written, shown, and left to its author."""
+"""A new project: its planned, written and remaining files, and specs of existing kernels."""
 
 import os
 import platform
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
-# Writer of a project's files: all of them or none, and never over a file that exists.
+# Writer of a project's files: it writes all of them or none, and never over an existing file.
 
 _EXISTS = "exists"
 _DRAFT = ".draft"  # the ending of a spec that does not load yet: one broken file would fail every command
@@ -38,7 +38,7 @@ _DRAFT = ".draft"  # the ending of a spec that does not load yet: one broken fil
 
 @dataclass(frozen=True)
 class PlannedFile:
-    """A file of a project: its path from the root, and its text, which is `appended` to what is there or a new file."""
+    """A file of a project: its path from the root, and its text, for a new file or `appended` to an existing file."""
 
     path: Path
     text: str
@@ -47,7 +47,7 @@ class PlannedFile:
 
 @dataclass(frozen=True)
 class LeftFile:
-    """A file that was not written, and why."""
+    """A file that was not written, and the reason."""
 
     path: Path
     reason: str = _EXISTS
@@ -55,17 +55,17 @@ class LeftFile:
 
 @dataclass(frozen=True)
 class WrittenFiles:
-    """What was written, and what was left as it is, from the project's root."""
+    """Paths of the written files and of the unchanged files, from the project's root."""
 
     wrote: tuple[Path, ...] = ()
     left: tuple[LeftFile, ...] = ()
 
 
 def write(root: Path, files: Iterable[PlannedFile]) -> WrittenFiles:
-    """Write the files below `root`, and leave those that exist.
+    """Write the files below `root`, and leave existing files unchanged.
 
-    Raise UsageError, and write nothing, where a file is where a folder has to be. What was written is removed again
-    where one of them cannot be.
+    Raise UsageError, and write nothing, if a file has the place of a folder. Remove the written files again if a file
+    cannot be written.
     """
     planned = list(files)
     _require_folders(root, planned)
@@ -73,11 +73,11 @@ def write(root: Path, files: Iterable[PlannedFile]) -> WrittenFiles:
     wrote: list[Path] = []
     left: list[LeftFile] = []
     try:
-        for one in sorted(planned, key=lambda one: one.appended):  # a file of the user's is changed last
-            if undo.write(root, one):
-                wrote.append(one.path)
+        for file in sorted(planned, key=lambda file: file.appended):  # change the user's own file last
+            if undo.write(root, file):
+                wrote.append(file.path)
             else:
-                left.append(LeftFile(one.path))
+                left.append(LeftFile(file.path))
     except BaseException:
         undo.undo()
         raise
@@ -85,19 +85,19 @@ def write(root: Path, files: Iterable[PlannedFile]) -> WrittenFiles:
 
 
 def _require_folders(root: Path, planned: Sequence[PlannedFile]) -> None:
-    for one in planned:
-        for folder in (root / one.path).parents:
+    for path in (file.path for file in planned):
+        for folder in (root / path).parents:
             if folder.exists() and not folder.is_dir():
                 raise UsageError(
-                    f"{folder} is a file, and {one.path} needs a folder there; move it or choose another folder"
+                    f"{folder} is a file, and {path} needs a folder there; move it or choose another folder"
                 )
-        if (root / one.path).is_dir():
-            raise UsageError(f"{root / one.path} is a folder, and a file of that name is needed")
+        if (root / path).is_dir():
+            raise UsageError(f"{root / path} is a folder, and a file of that name is needed")
 
 
 @dataclass
 class _Undo:
-    """Files and folders that were created, for the case that one of them cannot be."""
+    """Created files and folders, to remove after a failure."""
 
     _created: list[Path] = field(default_factory=list[Path])
 
@@ -109,7 +109,10 @@ class _Undo:
             return True
         if os.path.lexists(path):
             return False
-        self._make(path.parent)
+        missing = [folder for folder in path.parents if not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir(exist_ok=True)
+            self._created.append(folder)
         try:
             create_file(path, data)
         except FileExistsError:
@@ -117,14 +120,8 @@ class _Undo:
         self._created.append(path)
         return True
 
-    def _make(self, folder: Path) -> None:
-        missing = [one for one in (folder, *folder.parents) if not one.exists()]
-        for one in reversed(missing):
-            one.mkdir(exist_ok=True)
-            self._created.append(one)
-
     def undo(self) -> None:
-        """Remove what was created; a folder stays where another program has put something into it."""
+        """Remove the created files and folders; keep a folder into which another program has put a file."""
         for path in reversed(self._created):
             with suppress(OSError):
                 path.rmdir() if path.is_dir() else path.unlink()
@@ -135,7 +132,7 @@ class _Undo:
 _TEMPLATES, _ENDING = Path(__file__).parent / "templates", ".jinja"
 _SUITES = ("__init__.py", "listing.py", "measured.py", "times.py")
 _EXAMPLE, _CATALOGUE, _TEXT = "example", "catalogue", "configuration.toml"
-PARTS = tuple(sorted(one.name for one in _TEMPLATES.iterdir() if one.is_dir() and one.name != _EXAMPLE))
+PARTS = tuple(sorted(path.name for path in _TEMPLATES.iterdir() if path.is_dir() and path.name != _EXAMPLE))
 _CONFIGURED = "is configured already"
 # By commit: a tag can be moved to other code, which would run with a workflow's token.
 _ACTIONS = {
@@ -148,7 +145,7 @@ _REMOTE = ("github", "gitlab", "nightly")  # parts whose files install this pack
 
 @dataclass(frozen=True)
 class ProjectFacts:
-    """What templates may ask for: name, catalogue and branch of the project, this host, and where records are kept."""
+    """Variables of templates: name, catalogue and branch of the project, this host, and the folder of records."""
 
     name: str
     catalogue: str = "kernels"
@@ -159,20 +156,24 @@ class ProjectFacts:
     @classmethod
     def of(cls, root: Path) -> "ProjectFacts":
         """Return the facts of the project at `root`, which may not exist yet."""
-        found = _own(root)
-        catalogue = (found.keys.catalogue if found else None) or _free_catalogue(root)
+        configured = _configuration_in(root)
+        catalogue = (configured.keys.catalogue if configured else None) or _free_catalogue(root)
         name, host = root.resolve().name or "project", platform.node() or cls.host
-        return cls(name, catalogue, _branch(root), host, found.keys.storage if found else cls.storage)
+        try:
+            branch = default_branch(root).removeprefix("origin/")
+        except UsageError:  # without a remote: the checked-out branch
+            branch = git_output(root, "symbolic-ref", "--short", "HEAD") or cls.branch
+        return cls(name, catalogue, branch, host, configured.keys.storage if configured else cls.storage)
 
 
 def _configuration_file(root: Path, facts: ProjectFacts) -> PlannedFile | LeftFile:
-    """Return the configuration: a table for a pyproject.toml, else a file; the one that exists stays as it is.
+    """Return the configuration: a table for a pyproject.toml, else a file; an existing configuration stays unchanged.
 
-    Raise UsageError if one of the files is not right.
+    Raise UsageError if an existing file is invalid.
     """
-    found, shared = _own(root), root / project.SHARED_FILE
-    if found:
-        return LeftFile(found.file.relative_to(root.absolute()), _CONFIGURED)
+    configured, shared = _configuration_in(root), root / project.SHARED_FILE
+    if configured:
+        return LeftFile(configured.file.relative_to(root.absolute()), _CONFIGURED)
     text = _rendered(f"{_TEXT}{_ENDING}", facts)
     if not shared.is_file():
         return PlannedFile(Path(project.OWN_FILE), text)
@@ -183,39 +184,32 @@ def _configuration_file(root: Path, facts: ProjectFacts) -> PlannedFile | LeftFi
 
 
 def part_files(part: str, facts: ProjectFacts) -> list[PlannedFile]:
-    """Return the files of one part, in the order of their paths."""
-    found = sorted(path.relative_to(_TEMPLATES) for path in (_TEMPLATES / part).rglob(f"*{_ENDING}"))
-    files = [PlannedFile(_place(path, facts), _rendered(path.as_posix(), facts)) for path in found]
-    suites = _suites() if part == "asv" else []
-    return files + [PlannedFile(Path("suites", path.name), path.read_text("utf-8")) for path in suites]
+    """Return the files of a part, in the order of their paths."""
+    files: list[PlannedFile] = []
+    for template in sorted(path.relative_to(_TEMPLATES) for path in (_TEMPLATES / part).rglob(f"*{_ENDING}")):
+        names = [facts.catalogue if name == _CATALOGUE else name for name in template.parts[1:]]
+        files.append(PlannedFile(Path(*names).with_suffix(""), _rendered(template.as_posix(), facts)))
+    if part == "asv":
+        package = Path(__file__).parents[2]  # it holds the suites when installed, its parent in a checkout
+        suites = next(path for path in (package / "suites", package.parent / "suites") if path.is_dir())
+        files += [PlannedFile(Path("suites", name), (suites / name).read_text("utf-8")) for name in _SUITES]
+    return files
 
 
-def _suites() -> list[Path]:
-    """Return the files of the asv suites: inside the package when installed, next to it in a checkout."""
-    package = Path(__file__).parents[2]
-    folder = next(one for one in (package / "suites", package.parent / "suites") if one.is_dir())
-    return [folder / name for name in _SUITES]
-
-
-def _example_files(facts: ProjectFacts) -> list[PlannedFile]:
-    """Return the kernel that a new catalogue begins with."""
-    return part_files(_EXAMPLE, facts)
-
-
-def _own(root: Path) -> project.Project | None:
-    """Return the configuration in this very folder."""
-    found = project.current(root.absolute()) if root.is_dir() else None
-    return found if found and found.root.samefile(root) else None
+def _configuration_in(root: Path) -> project.Project | None:
+    """Return the configuration in this folder itself, not that of a folder above."""
+    configured = project.current(root.absolute()) if root.is_dir() else None
+    return configured if configured and configured.root.samefile(root) else None
 
 
 def _free_catalogue(root: Path) -> str:
-    """Return the first name whose folder is not the project's own: it is missing, empty, or holds specs already."""
+    """Return the first name without a foreign folder: the folder is missing, empty, or holds specs already."""
     names = (ProjectFacts.catalogue, "prism_kernels", *(f"prism_kernels_{number}" for number in range(2, 100)))
     return next((name for name in names if not _is_foreign(root / name)), names[-1])
 
 
 def _is_foreign(folder: Path) -> bool:
-    """Return whether a folder has files and none of them is a spec."""
+    """Return whether a folder has files, but no spec."""
     if not folder.is_dir() or not any(folder.iterdir()):
         return False
     for path in [*folder.glob("*/*.py"), *folder.glob(f"*/*.py{_DRAFT}")]:
@@ -225,13 +219,8 @@ def _is_foreign(folder: Path) -> bool:
     return True
 
 
-def _place(template: Path, facts: ProjectFacts) -> Path:
-    parts = [facts.catalogue if part == _CATALOGUE else part for part in template.parts[1:]]
-    return Path(*parts).with_suffix("")
-
-
 def _require_appendable(path: Path, table: str) -> None:
-    """Raise UsageError if the file is no TOML, or could not hold our table at its end."""
+    """Raise UsageError if the file is no TOML, or cannot hold the table at its end."""
     try:
         text = path.read_text("utf-8")
         before, after = tomllib.loads(text), tomllib.loads(text + table)
@@ -243,14 +232,6 @@ def _require_appendable(path: Path, table: str) -> None:
     assert {**before, "tool": before.get("tool", {})} == after, "appending changed what was there"
 
 
-def _branch(root: Path) -> str:
-    """Return the default branch of the repository at `root`; where it is not known, the one that is checked out."""
-    try:
-        return default_branch(root).removeprefix("origin/")
-    except UsageError:
-        return git_output(root, "symbolic-ref", "--short", "HEAD") or ProjectFacts.branch
-
-
 def _rendered(name: str, facts: ProjectFacts) -> str:
     """Return the text of a template. asv runs on this machine, runners of a workflow elsewhere."""
     command = f"in-dir={{env_dir}} python -m {pip_install('asv').replace('{', '{{').replace('}', '}}')}"
@@ -258,17 +239,16 @@ def _rendered(name: str, facts: ProjectFacts) -> str:
     def published(extra: str = "") -> str:
         return shlex.quote(published_source()[0].requirement(extra))
 
-    return (
-        _environment().get_template(name).render(**_ACTIONS, **asdict(facts), published=published, asv_install=command)
-    )
+    template = _environment().get_template(name)
+    return template.render(**_ACTIONS, **asdict(facts), published=published, asv_install=command)
 
 
 @cache
 def _environment() -> "Environment":
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    # Workflows hold ${{ ... }}, kernels << and [[...]]: ours have other marks.
-    found = Environment(
+    # Workflows hold ${{ ... }}, kernels << and [[...]]: templates need other marks.
+    environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
@@ -281,8 +261,8 @@ def _environment() -> "Environment":
         comment_end_string="#@",
         trim_blocks=True,
     )
-    found.filters.update(quoted=quoted, expression=_expression, branch_filter=_branch_filter)
-    return found
+    environment.filters.update(quoted=quoted, expression=_expression, branch_filter=_branch_filter)
+    return environment
 
 
 def _expression(text: str) -> str:
@@ -291,16 +271,16 @@ def _expression(text: str) -> str:
 
 
 def _branch_filter(name: str) -> str:
-    """Return the pattern of a workflow's `branches` that matches this name alone."""
+    """Return the pattern of a workflow's `branches` that matches only this name."""
     return quoted(re.sub(r"([*?+!\[\]\\])", r"\\\1", name))
 
 
-# Spec files for kernels that were found in a user's sources.
+# Spec files for the kernels in a user's sources.
 
 
 @dataclass(frozen=True)
 class SkeletonFile:
-    """A spec for a person to complete: its file, what it is of, and what is to be written or confirmed."""
+    """A spec for a person to complete: its file, the kernel or operator, and the skeleton with the open points."""
 
     file: PlannedFile
     kernel: FoundKernel | FoundOperator
@@ -308,56 +288,51 @@ class SkeletonFile:
 
 
 @dataclass(frozen=True)
-class FoundFiles:
-    """Specs for what was found below a folder, and in words what there is no spec for."""
+class SourceSpecs:
+    """Specs of the kernels and operators below a folder, and texts on parts of the sources without a spec."""
 
     specs: tuple[SkeletonFile, ...]
     without: tuple[str, ...]
 
 
-def _skeleton_files(place: Path, root: Path, catalogue: str) -> FoundFiles:
+def _skeleton_files(place: Path, root: Path, catalogue: str) -> SourceSpecs:
     """Return a spec for each kernel and PyTorch operator below `place`, in a family named after its source's folder.
 
-    Raise UsageError if there is no such folder, or nothing in it.
+    Raise UsageError if the folder is missing, or without kernels and operators.
     """
-    found = scan(place)
-    specs = list(_specs([*found.kernels, *found.operators], root, catalogue))
+    sources = scan(place)
+    specs = list(_specs([*sources.kernels, *sources.operators], root, catalogue))
     known = {id(spec.kernel) for spec in specs}
     without = [
         f"{operator.path}:{operator.line}: {operator.name}: neither a schema nor annotations give its arguments"
-        for operator in found.operators
+        for operator in sources.operators
         if id(operator) not in known
     ]
-    without += map(str, found.unread)
+    without += map(str, sources.unread)
     if not specs:
         nothing = f"no CUDA kernel, Triton kernel or PyTorch operator below {place} that a spec can be written for"
         raise UsageError("; ".join([nothing, *without[:3]]))
-    return FoundFiles(tuple(specs), tuple(without))
+    return SourceSpecs(tuple(specs), tuple(without))
 
 
 def _specs(kernels: Iterable[FoundKernel | FoundOperator], root: Path, catalogue: str) -> Iterable[SkeletonFile]:
-    """Yield the specs; a kernel whose name another one has gets a number, because a catalogue names each once."""
+    """Yield the specs; a kernel gets a number if its name is taken, because names in a catalogue are unique."""
     paths = sorted(path for ending in (".py", f".py{_DRAFT}") for path in (root / catalogue).glob(f"*/*{ending}"))
     taken = {path.name.partition(".")[0]: path for path in paths}
-    own: set[str] = set()
+    planned: set[str] = set()
     for kernel in kernels:
         folder = root / catalogue / _family(kernel.path)
-        made = _made(kernel, root, folder)
-        if made is None:
+        below = root if isinstance(kernel, FoundOperator) else folder
+        source = Path(os.path.relpath(kernel.path.resolve(), below.resolve())).as_posix()
+        made = operator_skeleton(kernel, source) if isinstance(kernel, FoundOperator) else skeleton(kernel, source)
+        if made is None:  # an operator with unknown arguments
             continue
         stem = made.file_name.removesuffix(".py")
         names = (f"{stem}_{number}" if number > 1 else stem for number in count(1))
-        name = next(one for one in names if one not in own and taken.get(one, folder / one).parent == folder)
-        own.add(name)
+        name = next(name for name in names if name not in planned and taken.get(name, folder / name).parent == folder)
+        planned.add(name)
         ending = ".py" if made.loads else f".py{_DRAFT}"
         yield SkeletonFile(PlannedFile((folder / f"{name}{ending}").relative_to(root), made.text), kernel, made)
-
-
-def _made(kernel: FoundKernel | FoundOperator, root: Path, folder: Path) -> Skeleton | None:
-    """Return the skeleton; None of an operator whose arguments are unknown."""
-    below = root if isinstance(kernel, FoundOperator) else folder
-    source = Path(os.path.relpath(kernel.path.resolve(), below.resolve())).as_posix()
-    return operator_skeleton(kernel, source) if isinstance(kernel, FoundOperator) else skeleton(kernel, source)
 
 
 def _family(source: Path) -> str:
@@ -366,67 +341,68 @@ def _family(source: Path) -> str:
     return name if name.isidentifier() and name not in SHARED else f"family_{name}"
 
 
-# A new project: what is planned, written, and left to its author.
+# A new project.
 
 
 @dataclass(frozen=True)
 class NewProject:
-    """A project that was set up in `root`: its catalogue, what was written, and the specs of `--from`, if any."""
+    """A project that was set up in `root`: its catalogue, the written files, and the specs of `--from`, if any."""
 
     root: Path
     catalogue: str
     written: WrittenFiles
-    found: FoundFiles | None = None
-    note: str | None = None  # what workflows install where this installation is of this machine only
+    source_specs: SourceSpecs | None = None
+    note: str | None = None  # what workflows install if other machines cannot install this version
 
     @property
     def kernel_files(self) -> tuple[Path, ...]:
-        """The files of the catalogue that were written."""
+        """The written files of the catalogue."""
         return tuple(path for path in self.written.wrote if path.is_relative_to(self.catalogue))
 
 
 def new_project(root: Path, parts: Sequence[str] = (), source: Path | None = None) -> NewProject:
     """Set up a project in `root`: configuration, catalogue, files of `parts`; with `source` specs of its kernels.
 
-    Without it an empty catalogue gets an example. Raise UsageError, with nothing written, where a file that exists is
-    in the way or not right, or where no kernel is found.
+    Without `source` an empty catalogue gets an example. Raise UsageError, and write nothing, if an existing file is in
+    the way or invalid, or if no kernel is found.
     """
     if root.exists() and not root.is_dir():
         raise UsageError(f"{root} is a file; name the folder of the project")
     facts = ProjectFacts.of(root)
     configuration = _configuration_file(root, facts)
-    found = _skeleton_files(source, root.absolute(), facts.catalogue) if source else None
-    files = list(_files(root, facts, parts, found))
-    already = (configuration,) if isinstance(configuration, LeftFile) else ()
-    planned = [*([configuration] if isinstance(configuration, PlannedFile) else []), *files]
+    source_specs = _skeleton_files(source, root.absolute(), facts.catalogue) if source else None
+    planned = [configuration] if isinstance(configuration, PlannedFile) else []
+    left = (configuration,) if isinstance(configuration, LeftFile) else ()
+    if source_specs:
+        planned += [spec.file for spec in source_specs.specs]
+    elif not any((root / facts.catalogue).glob("*/*.py")):
+        planned += part_files(_EXAMPLE, facts)
+    for part in dict.fromkeys(parts):
+        planned += part_files(part, facts)
     written = write(root, planned)
     note = published_source()[1] if set(parts) & set(_REMOTE) else None
-    return NewProject(root, facts.catalogue, WrittenFiles(written.wrote, (*already, *written.left)), found, note)
+    return NewProject(root, facts.catalogue, WrittenFiles(written.wrote, (*left, *written.left)), source_specs, note)
 
 
-def _files(root: Path, facts: ProjectFacts, parts: Sequence[str], found: FoundFiles | None) -> Iterable[PlannedFile]:
-    if found:
-        yield from (spec.file for spec in found.specs)
-    elif not any((root / facts.catalogue).glob("*/*.py")):
-        yield from _example_files(facts)
-    for part in dict.fromkeys(parts):
-        yield from part_files(part, facts)
+# View and JSON of a new project.
 
-
-# A project that was set up, in the terminal and as plain values.
-
-_MOST = 20  # lines of what has no spec
+_MOST = 20  # lines on sources without a spec
+_NEXT = {
+    "prism-bench verify": "are the kernels right, on the GPU and emulated?",
+    "prism-bench run": "time them, and keep a record",
+    "prism-bench compare": "after a change: is anything slower?",
+}
 
 
 class LeftJson(TypedDict):
-    """A file that stays as it is, and why."""
+    """An unchanged file, and the reason."""
 
     path: str
     reason: str
 
 
 class SpecJson(TypedDict):
-    """A spec that was written from a source: its file, the kernel, whether it loads, and what its author has to do."""
+    """A spec written from a source: its file, the kernel, whether it loads, and its open points."""
 
     path: str
     kernel: str
@@ -436,7 +412,7 @@ class SpecJson(TypedDict):
 
 
 class NewProjectJson(TypedDict):
-    """What was written and left, the specs, what has no spec and why, a note, and the next commands."""
+    """Written and unchanged files, the specs, sources without a spec, a note, and the next commands."""
 
     root: str
     catalogue: str
@@ -449,71 +425,50 @@ class NewProjectJson(TypedDict):
 
 
 def new_project_json(made: NewProject) -> NewProjectJson:
-    """Return what was done as plain JSON values; paths are relative to the root."""
+    """Return the project as plain JSON values; paths are relative to the root."""
+    specs, without = (made.source_specs.specs, made.source_specs.without) if made.source_specs else ((), ())
     return {
         "root": str(made.root),
         "catalogue": made.catalogue,
         "wrote": [path.as_posix() for path in made.written.wrote],
-        "left": [{"path": one.path.as_posix(), "reason": one.reason} for one in made.written.left],
-        "specs": [_spec(spec) for spec in made.found.specs] if made.found else [],
-        "without": list(made.found.without) if made.found else [],
+        "left": [{"path": left.path.as_posix(), "reason": left.reason} for left in made.written.left],
+        "specs": [
+            {
+                "path": spec.file.path.as_posix(),
+                "kernel": spec.kernel.name,
+                "source": f"{spec.kernel.path}:{spec.kernel.line}",
+                "loads": spec.skeleton.loads,
+                "open_points": list(spec.skeleton.open_points),
+            }
+            for spec in specs
+        ],
+        "without": list(without),
         "note": made.note,
-        "next": _next_commands(made),
+        "next": [*_enter(made), *_NEXT],
     }
 
 
-def _spec(one: SkeletonFile) -> SpecJson:
-    source = f"{one.kernel.path}:{one.kernel.line}"
-    return {
-        "path": one.file.path.as_posix(),
-        "kernel": one.kernel.name,
-        "source": source,
-        "loads": one.skeleton.loads,
-        "open_points": list(one.skeleton.open_points),
-    }
-
-
-def _next_commands(made: NewProject) -> list[str]:
-    """Return the commands that come next."""
-    enter = [] if made.root.resolve() == Path.cwd() else [f"cd {made.root}"]
-    return [*enter, "prism-bench verify", "prism-bench run", "prism-bench compare"]
+def _enter(made: NewProject) -> list[str]:
+    """Return the command that changes to the project's folder, unless this process runs there."""
+    return [] if made.root.resolve() == Path.cwd() else [f"cd {made.root}"]
 
 
 def new_project_view(made: NewProject) -> RenderableType:
-    """Return a line for each file, what is open in each spec, and the next commands."""
+    """Return a line for each file, the open points of each spec, and the next commands."""
     lines = [Text.assemble(("wrote  ", "green"), path.as_posix()) for path in made.written.wrote]
     lines += [
-        Text.assemble(("left   ", "yellow"), f"{one.path.as_posix()}  ({one.reason})") for one in made.written.left
+        Text.assemble(("left   ", "yellow"), f"{left.path.as_posix()}  ({left.reason})") for left in made.written.left
     ]
-    if made.found:
-        lines += [Text(), *_open(made.found.specs, made), *_without(made.found.without)]
+    if made.source_specs:
+        lines.append(Text())
+        for spec in (spec for spec in made.source_specs.specs if spec.file.path in made.written.wrote):
+            draft = "" if spec.skeleton.loads else f"  (a draft: complete it, and remove {_DRAFT})"
+            source = f" of {spec.kernel.path}:{spec.kernel.line}{draft}"
+            lines.append(Text.assemble((spec.kernel.name, "bold"), source))
+            lines += [Text(f"  to do: {point}", overflow="fold") for point in spec.skeleton.open_points]
+        reasons = made.source_specs.without
+        more = [f"... and {len(reasons) - _MOST} more, in --json"] if len(reasons) > _MOST else []
+        lines += [Text(f"no spec: {reason}", "dim", overflow="fold") for reason in (*reasons[:_MOST], *more)]
     lines += [Text.assemble(("note   ", "yellow"), made.note)] if made.note else []
-    return Group(*lines, Text(), *_next(made))
-
-
-def _open(specs: tuple[SkeletonFile, ...], made: NewProject) -> list[Text]:
-    wrote = [spec for spec in specs if spec.file.path in made.written.wrote]
-    lines: list[Text] = []
-    for one in wrote:
-        broken = "" if one.skeleton.loads else f"  (a draft: complete it, and remove {_DRAFT})"
-        lines.append(Text.assemble((one.kernel.name, "bold"), f" of {one.kernel.path}:{one.kernel.line}{broken}"))
-        lines += [Text(f"  to do: {point}", overflow="fold") for point in one.skeleton.open_points]
-    return lines
-
-
-def _without(reasons: tuple[str, ...]) -> list[Text]:
-    more = [f"... and {len(reasons) - _MOST} more, in --json"] if len(reasons) > _MOST else []
-    return [Text(f"no spec: {reason}", "dim", overflow="fold") for reason in [*reasons[:_MOST], *more]]
-
-
-def _next(made: NewProject) -> list[Text]:
-    purposes = {
-        "prism-bench verify": "are the kernels right, on the GPU and emulated?",
-        "prism-bench run": "time them, and keep a record",
-        "prism-bench compare": "after a change: is anything slower?",
-    }
-    lines = [Text("Next:")]
-    return lines + [
-        Text(f"  {next_command:20}  # {purposes[next_command]}" if next_command in purposes else f"  {next_command}")
-        for next_command in _next_commands(made)
-    ]
+    lines += [Text(), Text("Next:"), *(Text(f"  {command}") for command in _enter(made))]
+    return Group(*lines, *(Text(f"  {command:20}  # {purpose}") for command, purpose in _NEXT.items()))
