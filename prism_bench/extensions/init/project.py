@@ -18,7 +18,7 @@ from rich.text import Text
 
 from prism_bench.catalogue.loading import require_definition
 from prism_bench.errors import SpecError, UsageError
-from prism_bench.extensions.init.sources.found import FoundKernel, FoundOperator, Skeleton
+from prism_bench.extensions.init.sources.kernels import FoundKernel, FoundOperator, Skeleton
 from prism_bench.extensions.init.sources.skeleton import operator_skeleton, scan, skeleton
 from prism_bench.io import project
 from prism_bench.io.documents import quoted

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from prism_bench.compilation.host_source.syntax import Node, Tree, first_defect, function_name, line_of, nodes_of, walk
-from prism_bench.extensions.init.sources.found import (
+from prism_bench.extensions.init.sources.kernels import (
     FoundKernel,
     FoundLaunch,
     FoundParameter,

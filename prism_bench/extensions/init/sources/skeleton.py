@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from prism_bench.compilation.host_source.syntax import Macro, macros_of, parse
 from prism_bench.errors import UsageError
 from prism_bench.extensions.init.sources.cuda import WrittenLaunch, kernels_of, read_launch, written_launches
-from prism_bench.extensions.init.sources.found import (
+from prism_bench.extensions.init.sources.kernels import (
     FoundKernel,
     FoundLaunch,
     FoundOperator,

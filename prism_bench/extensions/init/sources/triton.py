@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from prism_bench.extensions.init.sources.found import (
+from prism_bench.extensions.init.sources.kernels import (
     FoundKernel,
     FoundLaunch,
     FoundOperator,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.extensions.init.sources.found import FoundOperator
+from prism_bench.extensions.init.sources.kernels import FoundOperator
 from prism_bench.extensions.init.sources.skeleton import operator_skeleton, scan
 from prism_bench.extensions.init.sources.torch import signature_of
 
