@@ -61,20 +61,20 @@ def test_every_part_is_written_once_and_never_over_a_file(shell):
     for part in PARTS:
         again = shell("init", "--with", part, "--json")
         assert (2, []) == (again.code, again.json["wrote"])
-        assert "prism-bench.toml" in [one["path"] for one in again.json["left"]]
+        assert "prism-bench.toml" in [left["path"] for left in again.json["left"]]
     assert before == tree()
 
 
 @pytest.mark.parametrize("part", PARTS)
 def test_a_part_is_left_where_a_file_of_the_user_is(shell, part):
     wrote = shell("init", "first", "--with", part, "--json").json["wrote"]
-    (own,) = [name for name in wrote if name not in BASIC][:1]
-    path = Path("second") / own
+    name = next(name for name in wrote if name not in BASIC)
+    path = Path("second") / name
     path.parent.mkdir(parents=True)
     path.write_text("mine")
     made = shell("init", "second", "--with", part, "--json")
     assert 0 == made.code
-    assert [{"path": own, "reason": "exists"}] == made.json["left"]
+    assert [{"path": name, "reason": "exists"}] == made.json["left"]
     assert "mine" == path.read_text()
 
 
@@ -91,18 +91,17 @@ def test_workflows_are_yaml_and_their_commands_exist(shell):
     for path in paths:
         yaml.safe_load(path.read_text())
         for line in path.read_text().splitlines():
-            _, found, words = line.partition("prism-bench ")
-            if found and line.strip().startswith(("- run: prism-bench", "- prism-bench")):
-                assert words.split()[0] in known, line
+            if line.strip().startswith(("- run: prism-bench ", "- prism-bench ")):
+                assert line.partition("prism-bench ")[2].split()[0] in known, line
 
 
 def test_the_nightly_workflow_gives_strangers_no_gpu_and_secrets_to_one_step(shell):
     import yaml
 
     shell("init", "--with", "nightly")
-    found = yaml.safe_load(Path(".github/workflows/prism-bench-nightly.yml").read_text())
-    assert {"schedule", "workflow_dispatch"} == set(found[True])  # YAML 1.1 reads `on` as a truth value
-    steps = found["jobs"]["nightly"]["steps"]
+    workflow = yaml.safe_load(Path(".github/workflows/prism-bench-nightly.yml").read_text())
+    assert {"schedule", "workflow_dispatch"} == set(workflow[True])  # YAML 1.1 reads `on` as a truth value
+    steps = workflow["jobs"]["nightly"]["steps"]
     assert ["prism-bench nightly"] == [step["run"] for step in steps if "secrets." in str(step)]
     assert ["Fetch the history", "Keep the history"] == [step["name"] for step in steps if "github.token" in str(step)]
     (keep,) = [step for step in steps if step.get("run", "").endswith("prism-bench history keep\n")]
@@ -117,15 +116,14 @@ def test_a_pyproject_gets_a_table_and_stays_what_it_was(shell):
     assert "pyproject.toml" in made.json["wrote"]
     now = Path("pyproject.toml").read_text()
     assert now.startswith(text)
-    assert {**tomllib.loads(text)["tool"], "prism-bench": tomllib.loads(now)["tool"]["prism-bench"]} == tomllib.loads(
-        now
-    )["tool"]
+    tools = tomllib.loads(now)["tool"]
+    assert {**tomllib.loads(text)["tool"], "prism-bench": tools["prism-bench"]} == tools
     assert "kernels" == project.current().keys.catalogue
     assert not Path("prism-bench.toml").exists()
 
 
 @pytest.mark.parametrize(
-    ("files", "words", "complaint"),
+    ("files", "arguments", "complaint"),
     [
         ({"pyproject.toml": "broken ["}, (), "pyproject.toml: cannot take [tool.prism-bench] ("),
         ({"pyproject.toml": "tool = {ruff = {}}"}, (), "pyproject.toml: cannot take [tool.prism-bench] ("),
@@ -138,14 +136,14 @@ def test_a_pyproject_gets_a_table_and_stays_what_it_was(shell):
         ({"src/a.cu": "int main() {}"}, ("--from", "src"), "no CUDA kernel, Triton kernel or PyTorch operator below"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence_and_nothing_is_written(shell, files, words, complaint):
+def test_a_mistake_is_one_sentence_and_nothing_is_written(shell, files, arguments, complaint):
     for name, text in files.items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)
     before = tree()
-    found = shell("init", *words)
-    assert (2, 1) == (found.code, found.err.count("\n"))
-    assert complaint in found.err
+    made = shell("init", *arguments)
+    assert (2, 1) == (made.code, made.err.count("\n"))
+    assert complaint in made.err
     assert before == tree()
 
 
@@ -162,9 +160,9 @@ def test_what_cannot_be_written_leaves_nothing_behind(shell, monkeypatch):
 
     monkeypatch.setattr(writing, "create_file", fails)
     Path("pyproject.toml").write_text("")
-    found = shell("init", "new/place", "--with", "github")
-    assert 2 == found.code
-    assert "No space left on device" in found.err
+    made = shell("init", "new/place", "--with", "github")
+    assert 2 == made.code
+    assert "No space left on device" in made.err
     assert {"pyproject.toml": b""} == tree()
     assert not Path("new").exists()
 
@@ -243,9 +241,9 @@ def test_a_project_s_own_folder_of_kernels_is_left_alone(shell):
     assert not [name for name in made.json["wrote"] if name.startswith("kernels/")]
     assert "prism_kernels" == project.current().keys.catalogue
     assert 'CATALOGUE: "prism_kernels"' in Path(".github/workflows/prism-bench.yml").read_text()
-    for words in (("list",), ("show", "scale_it"), ("verify", "--backend", "numpy_reference"), ("compile",)):
-        shell(*words)
-        assert not Path("ran").exists(), words
+    for command in (("list",), ("show", "scale_it"), ("verify", "--backend", "numpy_reference"), ("compile",)):
+        shell(*command)
+        assert not Path("ran").exists(), command
     assert ["deploy.py", "scale.cu"] == sorted(path.name for path in Path("kernels").rglob("*.*"))
 
 

@@ -29,9 +29,9 @@ def loaded(folder, made):
     family = folder / "bench" / "found"
     family.mkdir(parents=True)
     (family / made.file_name).write_text(made.text)
-    found = discover(folder / "bench")
-    assert () == found.problems
-    return found.kernel(made.file_name.removesuffix(".py"))
+    catalogue = discover(folder / "bench")
+    assert () == catalogue.problems
+    return catalogue.kernel(made.file_name.removesuffix(".py"))
 
 
 @pytest.mark.parametrize(
@@ -45,8 +45,11 @@ def loaded(folder, made):
     ],
 )  # fmt: skip
 def test_a_schema_gives_arguments_and_results(schema, kinds, returned):
-    found = signature_of(of_schema(schema))
-    assert (kinds, returned) == ({one.name: one.kind for one in found.arguments}, found.returned)
+    signature = signature_of(of_schema(schema))
+    assert (kinds, returned) == (
+        {argument.name: argument.kind for argument in signature.arguments},
+        signature.returned,
+    )
 
 
 def test_what_a_schema_marks_is_kept():
@@ -67,7 +70,7 @@ def test_annotations_give_a_spec_that_loads(tmp_path):
     )
     assert made.loads
     spec = loaded(tmp_path, made)
-    assert ["x", "out0", "out1"] == [one.name for one in spec.arrays]
+    assert ["x", "out0", "out1"] == [array.name for array in spec.arrays]
     assert {"by": 0.5, "fast": False} == spec.parameters
     assert "    import mylib.ops  # it registers the operator  # guess: confirm\n" in made.text
     assert "    return torch.ops.mylib.scale(x, None, by=by, fast=fast)\n" in made.text
@@ -84,14 +87,14 @@ def test_what_an_operator_writes_is_an_output(tmp_path):
         '@torch.library.triton_op("mylib::add_", mutates_args={"x"})\ndef add_(x: Tensor, y: Tensor) -> None: ...',
     )
     assert ("x",) == operator.written
-    assert {"x": "InOut", "y": "In"} == {one.name: type(one).__name__ for one in loaded(tmp_path, made).arrays}
+    assert {"x": "InOut", "y": "In"} == {array.name: type(array).__name__ for array in loaded(tmp_path, made).arrays}
 
 
 def test_names_that_a_spec_reserves_get_an_underscore():
     made = operator_skeleton(of_schema("one(Tensor self, int n, float lambda=2.0, int stream) -> Tensor"), "ops.cpp")
     ast.parse(made.text)
     assert "torch.ops.mylib.one(self_, n_, lambda_, stream_)" in made.text
-    assert all(f"        {one},  # guess" in made.text for one in ('"n_": 1', '"lambda_": 2.0', '"stream_": 1'))
+    assert all(f"        {item},  # guess" in made.text for item in ('"n_": 1', '"lambda_": 2.0', '"stream_": 1'))
 
 
 @pytest.mark.parametrize(
@@ -110,8 +113,8 @@ def test_what_is_not_known_makes_a_draft(schema, missing):
 
 
 def test_every_operator_of_a_project_with_known_arguments_gets_a_skeleton():
-    operators = [one for path in ("add.py", "operators.cpp") for one in scan(PROJECT / path).operators]
-    made = {one.name: operator_skeleton(one, "src/x.py") for one in operators}
+    operators = [operator for path in ("add.py", "operators.cpp") for operator in scan(PROJECT / path).operators]
+    skeletons = {operator.name: operator_skeleton(operator, "src/x.py") for operator in operators}
     assert {"mylib::add": True, "mylib::scaled_add": False, "mylib::norm": False, "other::twice": None} == {
-        name: one and one.loads for name, one in made.items()
+        name: skeleton and skeleton.loads for name, skeleton in skeletons.items()
     }

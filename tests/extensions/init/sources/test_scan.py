@@ -23,8 +23,8 @@ def only(tmp_path, text):
 
 @pytest.fixture(scope="module")
 def project():
-    found = scan(PROJECT)
-    return {kernel.name: kernel for kernel in found.kernels}, found
+    sources = scan(PROJECT)
+    return {kernel.name: kernel for kernel in sources.kernels}, sources
 
 
 def test_every_kernel_of_a_project_is_found_whatever_surrounds_it(project):
@@ -34,17 +34,28 @@ def test_every_kernel_of_a_project_is_found_whatever_surrounds_it(project):
     assert ("fast::softmax_kernel2", ("kWarps * 32",), True) == (
         second.qualified_name, second.launch_bounds, second.dynamic_shared,
     )  # fmt: skip
-    assert [("T", "typename"), ("kWarps", "int")] == [(one.name, one.kind) for one in second.template_parameters]
+    assert [("T", "typename"), ("kWarps", "int")] == [
+        (parameter.name, parameter.kind) for parameter in second.template_parameters
+    ]
 
 
 def test_parameters_have_types_and_guessed_roles_and_shapes(project):
     first = project[0]["softmax_kernel1"]
-    seen = [(one.name, one.type, one.dtype, one.role.value, one.shape and one.shape.value) for one in first.parameters]
+    seen = [
+        (
+            parameter.name,
+            parameter.type,
+            parameter.dtype,
+            parameter.role.value,
+            parameter.shape and parameter.shape.value,
+        )
+        for parameter in first.parameters
+    ]
     assert [
         ("out", "float*", "float32", "output", "N C"), ("inp", "const float*", "float32", "input", "N C"),
         ("N", "int", "int32", "size", None), ("C", "int", "int32", "size", None),
     ] == seen  # fmt: skip
-    assert all(one.role.reason for one in first.parameters)
+    assert all(parameter.role.reason for parameter in first.parameters)
 
 
 def test_launches_are_expressions_over_the_kernels_parameters(project):
@@ -92,9 +103,9 @@ def test_simple_host_expressions_are_read(tmp_path, written, grid, block):
     ],
 )
 def test_what_is_not_simple_is_listed_with_its_line(tmp_path, written, reason):
-    found = scanned(tmp_path, HOST.format(written))
-    assert [reason] * bool(reason) == [one.reason for one in found.unread]
-    assert all(one.line == 2 for one in found.unread)
+    unread = scanned(tmp_path, HOST.format(written)).unread
+    assert [reason] * bool(reason) == [part.reason for part in unread]
+    assert all(part.line == 2 for part in unread)
 
 
 def test_launches_in_other_forms_are_listed(tmp_path):
@@ -102,9 +113,9 @@ def test_launches_in_other_forms_are_listed(tmp_path):
         "#define RUN(k) k<<<1, 1>>>()\n__global__ void k() {}\n"
         "void a() { cudaLaunchKernel((void*)k, 1, 1, nullptr, 0, 0); }\nvoid b() { gone<<<1, 1>>>(); }\n"
     )
-    found = {one.line: one.reason for one in scanned(tmp_path, text).unread}
-    assert {1, 3, 4} == set(found)
-    assert "launches gone, which no file here defines" == found[4]
+    reasons = {part.line: part.reason for part in scanned(tmp_path, text).unread}
+    assert {1, 3, 4} == set(reasons)
+    assert "launches gone, which no file here defines" == reasons[4]
 
 
 def test_specifiers_in_macros_and_unknown_attributes_hide_no_kernel(tmp_path):
@@ -118,8 +129,8 @@ def test_specifiers_in_macros_and_unknown_attributes_hide_no_kernel(tmp_path):
 
 
 def test_kernels_that_a_macro_makes_are_listed_not_guessed(tmp_path):
-    found = scanned(tmp_path, "#define MAKE(name) __global__ void name(float* x) {}\nMAKE(a)\n")
-    assert ((), [1]) == (found.kernels, [one.line for one in found.unread])
+    sources = scanned(tmp_path, "#define MAKE(name) __global__ void name(float* x) {}\nMAKE(a)\n")
+    assert ((), [1]) == (sources.kernels, [part.line for part in sources.unread])
 
 
 @pytest.mark.parametrize(
@@ -141,22 +152,24 @@ def test_roles_and_shapes_follow_from_the_body(tmp_path, body, role, shape):
 def test_triton_functions_are_read_and_never_executed(project):
     kernel = project[0]["add_kernel"]
     assert ("triton", ("triton.autotune", "triton.jit")) == (kernel.language, kernel.decorators)
-    assert ["input", "input", "output", "size", "constexpr"] == [one.role.value for one in kernel.parameters]
-    assert [("-(-n // 1024)",), ("-(-n // block)",)] == [one.grid for one in kernel.launches]
+    assert ["input", "input", "output", "size", "constexpr"] == [
+        parameter.role.value for parameter in kernel.parameters
+    ]
+    assert [("-(-n // 1024)",), ("-(-n // block)",)] == [launch.grid for launch in kernel.launches]
     assert [("block", 1024)] == [(name, guess.value) for name, guess in kernel.launch.names]
 
 
 def test_custom_operators_have_names_and_schemas(project):
-    found = {one.name: one for one in project[1].operators}
-    assert {"mylib::add", "mylib::scaled_add", "mylib::norm", "other::twice"} == set(found)
-    assert "norm(Tensor x, float eps) -> Tensor" == found["mylib::norm"].schema
-    assert (("x", "torch.Tensor"), ("y", "torch.Tensor"), ("eps", "float")) == found["mylib::add"].arguments
+    operators = {operator.name: operator for operator in project[1].operators}
+    assert {"mylib::add", "mylib::scaled_add", "mylib::norm", "other::twice"} == set(operators)
+    assert "norm(Tensor x, float eps) -> Tensor" == operators["mylib::norm"].schema
+    assert (("x", "torch.Tensor"), ("y", "torch.Tensor"), ("eps", "float")) == operators["mylib::add"].arguments
     assert ["the operator's schema is no literal"] == [u.reason for u in project[1].unread if u.path.suffix == ".cpp"]
 
 
 def test_files_that_are_no_text_or_no_python_are_listed(tmp_path):
     (tmp_path / "bad.py").write_text("def (")
     (tmp_path / "bad.cu").write_bytes(b"\xff\xfe__global__")
-    assert {"bad.py", "bad.cu"} == {one.path.name for one in scan(tmp_path).unread}
+    assert {"bad.py", "bad.cu"} == {part.path.name for part in scan(tmp_path).unread}
     with pytest.raises(UsageError, match="does not exist; name a folder of sources, or a file"):
         scan(tmp_path / "gone")

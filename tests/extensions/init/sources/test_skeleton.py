@@ -16,8 +16,8 @@ def catalogue_of(tmp_path, source):
     family = tmp_path / "bench" / "found"
     family.mkdir(parents=True)
     made = [skeleton(kernel, f"../../{source.name}") for kernel in scan(source).kernels]
-    for one in made:
-        (family / one.file_name).write_text(one.text)
+    for spec in made:
+        (family / spec.file_name).write_text(spec.text)
     return discover(tmp_path / "bench"), made
 
 
@@ -31,7 +31,7 @@ def test_skeletons_of_a_project_load_in_a_catalogue(tmp_path):
     (tmp_path / "softmax.cu").write_text((PROJECT / "src" / "softmax.cu").read_text())
     catalogue, made = catalogue_of(tmp_path, tmp_path / "softmax.cu")
     assert ((), {"softmax_kernel1", "softmax_kernel2"}) == (catalogue.problems, set(catalogue.kernels))
-    assert all(one.loads and "the reference" in one.open_points for one in made)
+    assert all(spec.loads and "the reference" in spec.open_points for spec in made)
     spec = catalogue.kernel("softmax_kernel2")
     assert ("fast::softmax_kernel2<float, 8>", tmp_path / "softmax.cu") == (spec.entry, spec.source)
     assert 2 * len(spec.workloads) == len(catalogue.cases())
@@ -59,7 +59,7 @@ def test_names_that_python_reserves_get_an_underscore(tmp_path):
     catalogue, _ = written(tmp_path, ODD)
     assert () == catalogue.problems
     spec = catalogue.kernel("odd")
-    assert ["in_", "xp_", "lambda_", "alpha", "flag"] == [one.name for one in spec.arguments]
+    assert ["in_", "xp_", "lambda_", "alpha", "flag"] == [argument.name for argument in spec.arguments]
     assert {"alpha": 1.0, "flag": False} == spec.parameters
 
 
@@ -85,6 +85,6 @@ def test_what_a_spec_lacks_is_named(tmp_path, text, reason):
     source.write_text(text)
     made = skeleton(scan(source).kernels[0], "k.cu")
     assert not made.loads
-    assert any(reason in one for one in made.open_points)
+    assert any(reason in point for point in made.open_points)
     assert reason in made.text
     compile(made.text, "k.py", "exec")
