@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import permutations
 from pathlib import Path
 from time import perf_counter
 from types import ModuleType
@@ -25,11 +26,11 @@ from prism_bench.io.files import shared_with
 from prism_bench.record.measurement import Sample
 from prism_bench.spec.case import Device
 
-# Groups of GPUs: what is prepared on all of them, launched together, and timed as one.
+# Groups of GPUs: prepare a case on all GPUs, launch them together, time the slowest.
 
 
 class GroupCall(AbstractContextManager["GroupCall"]):
-    """A case prepared on every device of a group: inputs are there, outputs are poisoned."""
+    """A case prepared on every device of a group, with inputs and poisoned outputs."""
 
     @abstractmethod
     def __call__(self) -> None:
@@ -37,18 +38,18 @@ class GroupCall(AbstractContextManager["GroupCall"]):
 
     @abstractmethod
     def poison(self) -> None:
-        """Fill the outputs with what no launch writes."""
+        """Fill the outputs with values that no launch writes."""
 
     @abstractmethod
     def outputs(self) -> list[np.ndarray]:
-        """Return the output of every device, after all work is done."""
+        """Wait for all work and return the output of every device."""
 
     @abstractmethod
     def sample(self) -> Sample:
         """Release all devices together and time the call: the seconds of the slowest device between its events."""
 
     def evidence(self) -> dict[str, Any]:
-        """Return what is known of the code."""
+        """Return registers and spills of the machine code, if known."""
         return {}
 
     def __exit__(self, *exception: object) -> None:
@@ -60,10 +61,10 @@ class DeviceGroup(ABC):
 
     @abstractmethod
     def prepare(self, case: GroupCase, inputs: Sequence[dict[str, np.ndarray]]) -> GroupCall:
-        """Prepare the case with the inputs of each device; BackendUnavailable with the reason where it cannot run."""
+        """Prepare the case with the inputs of each device; raise BackendUnavailable if it cannot run."""
 
     def facts(self) -> dict[str, Any]:
-        """Return what a result keeps of the devices and their links."""
+        """Return facts about devices and links for a result."""
         return {}
 
 
@@ -92,19 +93,19 @@ class FusedLaunch:
 
 def fused_launch(axes: Axes, device: Device, tile: str | None = None) -> FusedLaunch:
     """Return the launch of a product on such devices: large tiles where they fill the device."""
-    m, n, k, devices = (axes[one] for one in ("m", "n", "k", "devices"))
+    m, n, k, devices = (axes[axis] for axis in ("m", "n", "k", "devices"))
     name = tile or ("Square" if _tiles("Square", m, n) >= device.sm_count else "Compact")
     rows, cols, depth, threads, resident = TILES[name]
     tiles, width = _tiles(name, m, n), 8 if k % 8 == n % 8 == 0 else 1
-    own = -(-tiles // devices)
+    own_tiles = -(-tiles // devices)
     stage = 2 * (rows * (depth + 8) + depth * (cols + 8))
     return FusedLaunch(
         entry=f"matmul_all_reduce<{name}<Half, {STAGES}>, {width}>",
         grid=min(tiles, device.sm_count * resident),
         threads=threads,
         shared=max(STAGES * stage, 2 * rows * (cols + 8)),
-        parts_bytes=2 * own * devices * rows * cols,
-        own_tiles=own,
+        parts_bytes=2 * own_tiles * devices * rows * cols,
+        own_tiles=own_tiles,
     )
 
 
@@ -113,7 +114,23 @@ def _tiles(name: str, m: int, n: int) -> int:
     return -(-m // rows) * -(-n // cols)
 
 
-# The fused kernel's own source on the CPU: each part of a launch on one device after the other.
+def meeting() -> FusedLaunch:
+    """Return the launch of `meet`, which has no parts."""
+    return FusedLaunch(MEET, 1, 32, 0, 8, 1)
+
+
+def _integers(case: GroupCase, device: int, epoch: int, parts: int) -> list[np.int32]:
+    """Return the integers that a kernel takes after its inputs and addresses."""
+    sizes = [case.axes[axis] for axis in ("m", "n", "k") if axis in case.axes]
+    return [np.int32(number) for number in (device, case.devices, *sizes, epoch, parts)]
+
+
+def _fill_with_poison(outputs: Sequence[np.ndarray]) -> None:
+    for output in outputs:
+        output[...] = np.nan if output.dtype.kind == "f" else 91
+
+
+# The fused kernel's own source on the CPU: the devices run each part of a launch in turn.
 
 SMALL = Device(sm_count=2)  # so that blocks have several tiles
 
@@ -135,16 +152,13 @@ class EmulatedCall(GroupCall):
 
     def __call__(self) -> None:
         self._epoch += 1
-        for steps in (_EVERYTHING,) if self._case.devices == 1 else PARTS:
+        for parts in (_EVERYTHING,) if self._case.devices == 1 else PARTS:
             for device in range(self._case.devices):
-                self._run(device, steps)
+                self._run(device, parts)
 
-    def _run(self, device: int, steps: int) -> None:
-        launch, axes = self._launch, self._case.axes
-        numbers = [axes[one] for one in ("m", "n", "k") if one in axes]
-        words = map(np.int32, (device, self._case.devices, *numbers, self._epoch, steps))
-        arrays = [HostBuffer(array) for array in self._inputs[device].values()]
-        arguments = [*arrays, HostBuffer(self._addresses), *words]
+    def _run(self, device: int, parts: int) -> None:
+        launch, arrays = self._launch, [*self._inputs[device].values(), self._addresses]
+        arguments = [*map(HostBuffer, arrays), *_integers(self._case, device, self._epoch, parts)]
         report = self._module.launch(
             launch.entry, launch.grid, launch.threads, arguments, shared_bytes=launch.shared, cooperative=True
         )
@@ -152,12 +166,11 @@ class EmulatedCall(GroupCall):
             raise VerificationFailed(f"{self._case.name} on device {device}: {report.findings[0]}")
 
     def poison(self) -> None:
-        for one in self._c:
-            one[...] = np.nan if one.dtype.kind == "f" else 91
+        _fill_with_poison(self._c)
 
     def outputs(self) -> list[np.ndarray]:
         if self._launch.entry == MEET:
-            return [one - np.uint64((self._epoch - 1) * self._case.devices) for one in self._finished]
+            return [counter - np.uint64((self._epoch - 1) * self._case.devices) for counter in self._finished]
         return self._c
 
     def sample(self) -> Sample:
@@ -167,7 +180,7 @@ class EmulatedCall(GroupCall):
 
 
 class EmulatedGroup(DeviceGroup):
-    """As many emulated devices as a case names; it has no links, so nothing but this project's own kernels runs."""
+    """Emulated devices for a case; they have no links, so only this project's own kernels run."""
 
     def prepare(self, case: GroupCase, inputs: Sequence[dict[str, np.ndarray]]) -> EmulatedCall:
         if case.form == "fused":
@@ -175,11 +188,6 @@ class EmulatedGroup(DeviceGroup):
         if case.form == "kernel":
             return EmulatedCall(case, inputs, meeting())
         raise BackendUnavailable(f"{case.name}: the emulator has no {case.form} and no links")
-
-
-def meeting() -> FusedLaunch:
-    """Return the launch of `meet`, which has no parts."""
-    return FusedLaunch(MEET, 1, 32, 0, 8, 1)
 
 
 # NCCL in one process: a communicator for each device of a group, and the collectives as calls on all of them.
@@ -191,7 +199,7 @@ WITHOUT_MULTICAST = {"NCCL_NVLS_ENABLE": "0", "TORCH_SYMM_MEM_DISABLE_MULTICAST"
 
 
 def forbid_multicast() -> None:
-    """Switch NVLink multicast off for whatever this process loads from here on."""
+    """Switch NVLink multicast off for libraries that this process loads later."""
     os.environ.update(WITHOUT_MULTICAST)
 
 
@@ -222,7 +230,7 @@ class Communicators:
         """Enqueue: every output is the sum of all arrays."""
         kind, add = self._type(arrays[0]), self._nccl.NCCL_SUM
         self.on_all(
-            lambda device, one: one.allReduce(
+            lambda device, communicator: communicator.allReduce(
                 arrays[device].data.ptr, outputs[device].data.ptr, arrays[device].size, kind, add, streams[device].ptr
             )
         )
@@ -231,7 +239,7 @@ class Communicators:
         """Enqueue: every output is all arrays, one after the other."""
         kind = self._type(arrays[0])
         self.on_all(
-            lambda device, one: one.allGather(
+            lambda device, communicator: communicator.allGather(
                 arrays[device].data.ptr, outputs[device].data.ptr, arrays[device].size, kind, streams[device].ptr
             )
         )
@@ -241,10 +249,11 @@ class Communicators:
         kind, count = self._type(arrays[0]), arrays[0].size // len(arrays)
         step = count * arrays[0].itemsize
 
-        def exchange(device: int, one: Any) -> None:
+        def exchange(device: int, communicator: Any) -> None:
+            source, target, stream = arrays[device].data.ptr, outputs[device].data.ptr, streams[device].ptr
             for other in range(len(arrays)):
-                one.send(arrays[device].data.ptr + other * step, count, kind, other, streams[device].ptr)
-                one.recv(outputs[device].data.ptr + other * step, count, kind, other, streams[device].ptr)
+                communicator.send(source + other * step, count, kind, other, stream)
+                communicator.recv(target + other * step, count, kind, other, stream)
 
         self.on_all(exchange)
 
@@ -255,22 +264,22 @@ class Communicators:
 def _nccl() -> ModuleType:
     """Return CuPy's NCCL; BackendUnavailable if the library is not installed."""
     try:
-        found = import_module("cupy.cuda.nccl")
+        nccl = import_module("cupy.cuda.nccl")
     except ImportError as error:
         raise BackendUnavailable(f"NCCL cannot be loaded: {error}") from None
-    if not getattr(found, "available", False):
+    if not getattr(nccl, "available", False):
         raise BackendUnavailable("NCCL is not installed; pip install nvidia-nccl-cu13")
-    return found
+    return nccl
 
 
 # GPUs of one host that reach each other's memory: one process, a stream and a harness for each of them.
 
 _ALREADY_ENABLED = 704  # cudaErrorPeerAccessAlreadyEnabled
-_TRIES = 3  # of a sample: a stalled host releases streams too late once in a while
+_TRIES = 3  # of a sample: a stalled host sometimes releases streams too late
 
 
 class Member:
-    """One GPU of a group: its number, its stream and what times it."""
+    """One GPU of a group: its number, its stream and its timing harness."""
 
     def __init__(self, cupy: ModuleType, number: int) -> None:
         self.number, self._cupy = number, cupy
@@ -289,7 +298,7 @@ class Member:
 
 
 class CudaGroup(DeviceGroup):
-    """The first `count` GPUs that this process sees; BackendUnavailable if one is missing or reaches not all."""
+    """The first `count` visible GPUs; BackendUnavailable if a GPU is missing or cannot access all others."""
 
     def __init__(self, cupy: ModuleType, count: int) -> None:
         forbid_multicast()
@@ -307,7 +316,7 @@ class CudaGroup(DeviceGroup):
         return [member.stream for member in self.members]
 
     def communicators(self) -> Communicators:
-        """Return NCCL's communicators, which are made once."""
+        """Return NCCL's communicators, created at the first call."""
         self._communicators = self._communicators or Communicators(len(self.members))
         return self._communicators
 
@@ -317,8 +326,7 @@ class CudaGroup(DeviceGroup):
             member.stream.synchronize()
 
     def prepare(self, case: GroupCase, inputs: Sequence[dict[str, np.ndarray]]) -> "CudaCall":
-        make = _CALLS[case.operation.name, case.form]
-        return make(self, case, inputs)
+        return _CALLS[case.operation.name, case.form](self, case, inputs)
 
     def facts(self) -> dict[str, Any]:
         nccl = {"nccl": self._communicators.version} if self._communicators else {}
@@ -332,16 +340,15 @@ class CudaGroup(DeviceGroup):
     def _connect(self, count: int) -> None:
         """Let each GPU access the memory of all others."""
         runtime = self.cupy.cuda.runtime
-        for one in range(count):
-            for other in set(range(count)) - {one}:
-                if not runtime.deviceCanAccessPeer(one, other):
-                    raise BackendUnavailable(f"GPU {one} has no access to the memory of GPU {other}")
-                with self.cupy.cuda.Device(one):
-                    try:
-                        runtime.deviceEnablePeerAccess(other)
-                    except runtime.CUDARuntimeError as error:
-                        if error.status != _ALREADY_ENABLED:
-                            raise
+        for number, peer in permutations(range(count), 2):
+            if not runtime.deviceCanAccessPeer(number, peer):
+                raise BackendUnavailable(f"GPU {number} has no access to the memory of GPU {peer}")
+            with self.cupy.cuda.Device(number):
+                try:
+                    runtime.deviceEnablePeerAccess(peer)
+                except runtime.CUDARuntimeError as error:
+                    if error.status != _ALREADY_ENABLED:
+                        raise
 
 
 class CudaCall(GroupCall):
@@ -350,13 +357,13 @@ class CudaCall(GroupCall):
     def __init__(self, group: CudaGroup, case: GroupCase, inputs: Sequence[dict[str, np.ndarray]]) -> None:
         self.group, self.case = group, case
         operation, cupy = case.operation, group.cupy
-        self.inputs = self.on_each(lambda number: {name: cupy.asarray(one) for name, one in inputs[number].items()})
+        self.inputs = self.on_each(lambda number: {name: cupy.asarray(array) for name, array in inputs[number].items()})
         self.results = self.on_each(lambda _: cupy.zeros(operation.output(case.axes), operation.dtype))
         self.begin()
         group.synchronize()
 
     def begin(self) -> None:
-        """Prepare what a form needs next to inputs and outputs."""
+        """Prepare a form's objects next to inputs and outputs."""
 
     def enqueue(self) -> None:
         """Enqueue it on every GPU."""
@@ -366,12 +373,12 @@ class CudaCall(GroupCall):
         self.enqueue()
 
     def on_each(self, call: Callable[[int], Any]) -> list[Any]:
-        """Return what the call returns for each GPU, which is the current one then."""
-        found: list[Any] = []
+        """Return the call's result for each GPU; the call runs with its GPU and stream as the current ones."""
+        results: list[Any] = []
         for member in self.group.members:
             with member.current():
-                found.append(call(member.number))
-        return found
+                results.append(call(member.number))
+        return results
 
     def poison(self) -> None:
         self.on_each(lambda number: self.results[number].view(np.uint8).fill(0xFF))
@@ -383,15 +390,15 @@ class CudaCall(GroupCall):
 
     def sample(self) -> Sample:
         for _ in range(_TRIES):
-            found = self._held()
-            if found:
-                return found
+            slowest = self._held()
+            if slowest:
+                return slowest
         raise StreamNotHeld(
             "the call waits for a device, or the host was stalled, so the devices did not start together"
         )
 
     def _held(self) -> Sample | None:
-        """Return the sample of the slowest GPU, or None if a GPU went on before all work was enqueued."""
+        """Return the sample of the slowest GPU, or None if a GPU started before all work was enqueued."""
         harnesses = [member.harness for member in self.group.members]
         with ExitStack() as left:
             for harness in harnesses:
@@ -401,8 +408,8 @@ class CudaCall(GroupCall):
             self.enqueue()
             launch_seconds = perf_counter() - began
             self.on_each(lambda number: harnesses[number].end())
-        found = self.on_each(lambda number: harnesses[number].finish(launch_seconds))
-        return None if None in found else max(found, key=lambda one: one.seconds)
+        samples = self.on_each(lambda number: harnesses[number].finish(launch_seconds))
+        return None if None in samples else max(samples, key=lambda taken: taken.seconds)
 
     def __exit__(self, *exception: object) -> None:
         self.group.synchronize()
@@ -433,7 +440,7 @@ class Collective(CudaCall):
         self._call = getattr(self.group.communicators(), self.case.operation.name)
 
     def enqueue(self) -> None:
-        self._call([one["x"] for one in self.inputs], self.results, self.group.streams)
+        self._call([arrays["x"] for arrays in self.inputs], self.results, self.group.streams)
 
 
 class ProductThenReduce(CudaCall):
@@ -462,7 +469,7 @@ class OwnKernel(CudaCall):
         self._epoch = 0
         sizes = (self._launch.parts_bytes // 8, max(1, self._launch.own_tiles), 1)
         self._parts, self._sent, self._finished = (
-            self.on_each(lambda _, words=words: cupy.zeros(words, np.uint64)) for words in sizes
+            self.on_each(lambda _, size=size: cupy.zeros(size, np.uint64)) for size in sizes
         )
         lists = (self._parts, self.results, self._sent, self._finished)
         addresses = np.array([array.data.ptr for arrays in lists for array in arrays], np.uint64)
@@ -480,10 +487,8 @@ class OwnKernel(CudaCall):
         self.on_each(self._start)
 
     def _start(self, number: int) -> None:
-        launch, axes = self._launch, self.case.axes
-        sizes = [axes[one] for one in ("m", "n", "k") if one in axes]
-        words = map(np.int32, (number, self.case.devices, *sizes, self._epoch, _EVERYTHING))
-        arguments = (*self.inputs[number].values(), self._addresses[number], *words)
+        launch, integers = self._launch, _integers(self.case, number, self._epoch, _EVERYTHING)
+        arguments = (*self.inputs[number].values(), self._addresses[number], *integers)
         self._kernels[number]((launch.grid,), (launch.threads,), arguments, shared_mem=launch.shared)
 
     def outputs(self) -> list[np.ndarray]:
@@ -494,8 +499,8 @@ class OwnKernel(CudaCall):
         return self.on_each(lambda number: self._finished[number].get() - before)
 
     def evidence(self) -> dict[str, Any]:
-        found = self._compiled.resources.get(self._compiled.lowered[self._launch.entry])
-        return {"registers": found.registers, "spill_bytes": found.spill_stores + found.spill_loads} if found else {}
+        used = self._compiled.resources.get(self._compiled.lowered[self._launch.entry])
+        return {"registers": used.registers, "spill_bytes": used.spill_stores + used.spill_loads} if used else {}
 
 
 _CALLS: dict[tuple[str, str], type[CudaCall]] = {
@@ -513,16 +518,15 @@ _CALLS: dict[tuple[str, str], type[CudaCall]] = {
 
 
 class HostCall(GroupCall):
-    """A case whose outputs are the reference's, rounded, unless the script damages one device's."""
+    """A case with the rounded outputs of the reference; the script can damage the output of a device."""
 
     def __init__(
         self, case: GroupCase, inputs: Sequence[dict[str, np.ndarray]], behaviour: Any, timer: Callable[[], Sample]
     ) -> None:
         operation = case.operation
         self._behaviour, self._timer, self._calls = behaviour, timer, 0
-        found = operation.expected(case.axes, inputs, np)
-        self._results = [one.astype(operation.dtype) for one in found]
-        self._outputs = [np.zeros(operation.output(case.axes), operation.dtype) for _ in found]
+        self._results = [array.astype(operation.dtype) for array in operation.expected(case.axes, inputs, np)]
+        self._outputs = [np.zeros(operation.output(case.axes), operation.dtype) for _ in self._results]
 
     def __call__(self) -> None:
         if self._behaviour.get("crash"):
@@ -536,8 +540,7 @@ class HostCall(GroupCall):
             self._outputs[-1].reshape(-1)[0] += 1
 
     def poison(self) -> None:
-        for output in self._outputs:
-            output[...] = np.nan if output.dtype.kind == "f" else 91
+        _fill_with_poison(self._outputs)
 
     def outputs(self) -> list[np.ndarray]:
         return self._outputs
@@ -549,7 +552,7 @@ class HostCall(GroupCall):
 
 
 class HostGroup(DeviceGroup):
-    """As many devices as a case names."""
+    """Devices of the null backend for a case."""
 
     def __init__(self, backend: NullBackend) -> None:
         self._backend = backend

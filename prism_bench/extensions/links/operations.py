@@ -47,7 +47,7 @@ class LinkOperation:
 
 @dataclass(frozen=True)
 class GroupCase:
-    """An operation in one form (who carries it out) at a label on so many devices."""
+    """An operation in a form, such as `nccl`, at a label on a number of devices."""
 
     operation: LinkOperation
     form: str
@@ -56,7 +56,7 @@ class GroupCase:
 
     @property
     def devices(self) -> int:
-        """How many devices take part."""
+        """The number of devices."""
         return self.axes["devices"]
 
     @property
@@ -106,24 +106,25 @@ def _of_previous(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
 
 
 def _gathered(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
-    return [xp.concatenate([one["x"] for one in inputs]).astype("float64")] * len(inputs)
+    return [xp.concatenate([arrays["x"] for arrays in inputs]).astype("float64")] * len(inputs)
 
 
 def _exchanged(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
-    rows = [one["x"].reshape(len(inputs), -1) for one in inputs]
+    rows = [arrays["x"].reshape(len(inputs), -1) for arrays in inputs]
     return [xp.concatenate([row[device] for row in rows]).astype("float64") for device in range(len(inputs))]
 
 
 def _summed(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
-    return [sum(one["x"].astype("float64") for one in inputs)] * len(inputs)
+    return [sum(arrays["x"].astype("float64") for arrays in inputs)] * len(inputs)
 
 
 def _sizes_summed(inputs: Inputs, xp: ArrayModule) -> AnyArray:
-    return sum(xp.abs(one["x"].astype("float64")) for one in inputs)
+    return sum(xp.abs(arrays["x"].astype("float64")) for arrays in inputs)
 
 
 def _product(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
-    return [sum(one["a"].astype("float64") @ one["b"].astype("float64") for one in inputs)] * len(inputs)
+    products = (arrays["a"].astype("float64") @ arrays["b"].astype("float64") for arrays in inputs)
+    return [sum(products)] * len(inputs)
 
 
 def _counted(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
@@ -131,13 +132,13 @@ def _counted(axes: Axes, inputs: Inputs, xp: ArrayModule) -> list[AnyArray]:
 
 
 def _share_sent(axes: Axes, item: int = 4) -> float:
-    """Return the bytes of all but the own part: a device sends so much at least in an all-gather or an all-to-all."""
+    """Return the bytes of all parts except its own that a device sends in an all-gather or an all-to-all."""
     return item * axes["elements"] * (axes["devices"] - 1) / axes["devices"]
 
 
 OPERATIONS = {
-    one.name: one
-    for one in (
+    operation.name: operation
+    for operation in (
         LinkOperation(
             "meet", ("kernel",), "uint64", lambda _, devices: {"devices": devices}, lambda _: {}, lambda _: (1,),
             _counted, lambda _: 0.0, is_link_ceiling=False,
@@ -155,22 +156,22 @@ OPERATIONS = {
             lambda axes: {"a": (axes["m"], axes["k"]), "b": (axes["k"], axes["n"])},
             lambda axes: (axes["m"], axes["n"]), _product,
             lambda axes: 4.0 * axes["m"] * axes["n"] * (axes["devices"] - 1) / axes["devices"], normwise(2e-3),
-            flops=lambda axes: 2 * axes["devices"] * prod(axes[one] for one in "mnk"), is_link_ceiling=False,
+            flops=lambda axes: 2 * axes["devices"] * prod(axes[axis] for axis in "mnk"), is_link_ceiling=False,
         ),
     )
 }  # fmt: skip
 
 
 def with_terms(operation: LinkOperation, devices: int) -> Tolerance:
-    """Return the tolerance of a sum over so many devices: each addition rounds once."""
+    """Return the tolerance of a sum over the devices: each addition rounds once."""
     terms = operation.tolerance.terms
     return operation.tolerance if callable(terms) or not terms else replace(operation.tolerance, terms=terms * devices)
 
 
 def case_of(task: str) -> GroupCase:
     """Return the case of a task's text."""
-    words, label, devices = task.split("@")
-    name, _, form = words.partition(":")
+    name_and_form, label, devices = task.split("@")
+    name, _, form = name_and_form.partition(":")
     operation = OPERATIONS[name]
     return GroupCase(operation, form, label, operation.axes(label, int(devices)))
 
@@ -185,14 +186,10 @@ def chosen(names: Sequence[str], labels: Sequence[str], devices: int) -> list[Gr
             raise unknown("label", label, LABELS)
     if devices < 2:
         raise UsageError(f"--devices {devices}: links are between two GPUs at least")
-    picked = [OPERATIONS[name] for name in OPERATIONS if not names or name in names]
-    cases = [
-        GroupCase(one, form, label, one.axes(label, devices))
-        for label in labels
-        for one in picked
-        for form in one.forms
-    ]
-    found: dict[str, GroupCase] = {}
-    for case in cases:  # what has no sizes is the same case at every label
-        found.setdefault(case.name, case)
-    return list(found.values())
+    cases: dict[str, GroupCase] = {}
+    for label in labels:
+        for operation in (operation for name, operation in OPERATIONS.items() if not names or name in names):
+            for form in operation.forms:
+                case = GroupCase(operation, form, label, operation.axes(label, devices))
+                cases.setdefault(case.name, case)  # an operation without sizes is the same case at every label
+    return list(cases.values())
