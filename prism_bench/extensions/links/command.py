@@ -11,9 +11,7 @@ from prism_bench.io import files, project
 from prism_bench.io.files import Saver
 
 if TYPE_CHECKING:  # these take long to load
-    from prism_bench.extensions.links.operations import GroupCase
     from prism_bench.record.run_record import RunRecord
-    from prism_bench.run.task_run import TaskPlan
 
 DEFAULT_KEPT = Path("reports/links")
 
@@ -54,7 +52,8 @@ def command(
     from prism_bench.extensions.links.operations import chosen
     from prism_bench.extensions.links.session import FAMILY
     from prism_bench.extensions.links.worker import PLACE
-    from prism_bench.run.task_run import TaskPlan
+    from prism_bench.record import store
+    from prism_bench.run.task_run import ComparisonSide, TaskPlan, measure_sides
 
     opened = options.choose_backend(backend, quiet=json)
     labels = options.chosen_labels(label, ("S0", "S1", "S2") if opened.name == "cuda" else ("small",))
@@ -72,9 +71,15 @@ def command(
         family=FAMILY,
     )
     kept = opened.name == "cuda" and not verify_only
-    save = _saver(records or (project.stored(DEFAULT_KEPT, project.current()) if kept else None))
+    folder = records or (project.stored(DEFAULT_KEPT, project.current()) if kept else None)
+    place = store.RecordPlace(folder) if folder else None
+    save: Saver[RunRecord, Path | None] = Saver(lambda record: place.save(record) if place else None)
     with files.held():
-        record = _measured(plan, cases, save)
+        with progress_bar() as report:
+            records_by_side = measure_sides(
+                plan, [ComparisonSide("links")], report, lambda made: save(made["links"]) if made else None
+            )
+        record = records_by_side["links"]
         path = save.finish(record) if any(case.status == "ok" for case in record.cases) else None
         if path:
             options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
@@ -82,7 +87,7 @@ def command(
 
 
 def _visible(backend: str) -> int:
-    """Return how many GPUs CUDA sees here, two at least, so that one GPU is a reason in the result."""
+    """Return the number of visible GPUs, but at least two, so that a single GPU is a reason in the result."""
     if backend != "cuda":
         return 2
     from prism_bench.monitor.nvml import devices, opened, visible
@@ -95,9 +100,9 @@ def _shown(record: "RunRecord", json: bool) -> int:
     """Print the record; return the exit code."""
     from prism_bench.extensions.links.session import exit_code, links_json, links_view, rows
 
-    found = rows(record)
-    options.show(lambda: links_json(found), lambda: links_view(found), json=json)
-    return exit_code(found)
+    links = rows(record)
+    options.show(lambda: links_json(links), lambda: links_view(links), json=json)
+    return exit_code(links)
 
 
 def _read(source: Path) -> "RunRecord":
@@ -110,21 +115,3 @@ def _read(source: Path) -> "RunRecord":
     if not rows(record):
         raise ResultsError(f"{path}: a record without links; 'prism-bench show' shows records of kernels")
     return record
-
-
-def _measured(plan: "TaskPlan", cases: "list[GroupCase]", save: "Saver[RunRecord, Path | None]") -> "RunRecord":
-    from prism_bench.run.task_run import ComparisonSide, measure_sides
-
-    with progress_bar() as report:
-        found = measure_sides(
-            plan, [ComparisonSide("links")], report, lambda records: save(records["links"]) if records else None
-        )
-    return found["links"]
-
-
-def _saver(folder: Path | None) -> "Saver[RunRecord, Path | None]":
-    """Return what saves each version of the record in the folder, if there is one."""
-    from prism_bench.record import store
-
-    place = store.RecordPlace(folder) if folder else None
-    return Saver(lambda record: place.save(record) if place else None)

@@ -27,12 +27,12 @@ from prism_bench.units import rate_text, ratio_text, share_text, time_text
 
 FAMILY = "links"
 _CRITERION = Criterion(precision=0.01, min_samples=12, max_samples=60, seconds=1.0)
-_VERIFIED = 3  # launches: a counter that was not advanced shows in the second
+_VERIFIED = 3  # launches: the second shows a counter that was not advanced
 _WARM = 3  # launches before the first sample: NCCL connects in the first
 
 
 class LinkSession:
-    """A session on a backend that stays open; the group of so many devices is made once."""
+    """A session on an open backend, with a group for each number of devices."""
 
     def __init__(self, backend: Backend, *, first: bool) -> None:
         self._backend, self._first = backend, first
@@ -40,28 +40,26 @@ class LinkSession:
         self._gate = ClockGate()
 
     def task(self, task: str) -> CaseResult:
-        """Carry out one task; a group that cannot be had is a skipped case with the reason."""
+        """Run a task; without a group of devices the result is a skipped case with the reason."""
         case = case_of(task)
         try:
             inputs = [case.inputs(device) for device in range(case.devices)]
-            group = self._group(case.devices)
+            if case.devices not in self._groups:
+                self._groups[case.devices] = _opened(self._backend, case.devices)
+            group = self._groups[case.devices]
             with group.prepare(case, inputs) as call:
-                found = self._verified(case, call, inputs) if self._first else self._timed(case, call, inputs)
-                return self._result(case, **found, code={**call.evidence(), **group.facts()})
+                outcome = self._verified(case, call, inputs) if self._first else self._timed(case, call, inputs)
+                return self._result(case, **outcome, code={**call.evidence(), **group.facts()})
         except BackendUnavailable as error:
             return self._result(case, "skipped", str(error))
         except MeasurementInvalid as error:
-            return self._result(case, "ok", measurements=(_unmeasured(str(error)),))
+            unmeasured = Measurement("cold_time", "kernel", (), valid=False, reason=str(error))
+            return self._result(case, "ok", measurements=(unmeasured,))
         except (PrismBenchError, MemoryError) as error:
             return self._result(case, "failed", f"{type(error).__name__}: {error}")
 
-    def _group(self, devices: int) -> DeviceGroup:
-        if devices not in self._groups:
-            self._groups[devices] = _opened(self._backend, devices)
-        return self._groups[devices]
-
     def _verified(self, case: GroupCase, call: GroupCall, inputs: list[dict[str, np.ndarray]]) -> dict[str, Any]:
-        """Verify several launches, each on poisoned outputs, on every device."""
+        """Verify several launches on every device, each on poisoned outputs."""
         checks = _Checks(self._backend, case, inputs)
         for _ in range(_VERIFIED):
             call.poison()
@@ -70,7 +68,7 @@ class LinkSession:
         return checks.outcome()
 
     def _timed(self, case: GroupCase, call: GroupCall, inputs: list[dict[str, np.ndarray]]) -> dict[str, Any]:
-        """Time it, then verify what one more timed launch left on poisoned outputs."""
+        """Time the call, then verify another timed launch on poisoned outputs."""
         for _ in range(_WARM):
             call()
         series = sample(call.sample, _CRITERION, self._gate)
@@ -78,8 +76,8 @@ class LinkSession:
         call.sample()
         checks = _Checks(self._backend, case, inputs)
         checks.look(call, metric="cold_time")
-        clocks = tuple(one.clock for one in series.samples if one.clock)
-        seconds = tuple(one.seconds for one in series.samples)
+        clocks = tuple(taken.clock for taken in series.samples if taken.clock)
+        seconds = tuple(taken.seconds for taken in series.samples)
         measured = Measurement(
             "cold_time",
             "kernel",
@@ -111,10 +109,6 @@ class LinkSession:
         )
 
 
-def _unmeasured(reason: str) -> Measurement:
-    return Measurement("cold_time", "kernel", (), valid=False, reason=reason)
-
-
 def _opened(backend: Backend, devices: int) -> DeviceGroup:
     """Return the group of the backend; BackendUnavailable if it has none."""
     if isinstance(backend, NullBackend):
@@ -129,11 +123,11 @@ def _opened(backend: Backend, devices: int) -> DeviceGroup:
 
 
 class _Checks:
-    """Verification of a case: an entry for each look at a device's output."""
+    """Verification of a case: an entry for each comparison of a device's output."""
 
     def __init__(self, backend: Backend, case: GroupCase, inputs: list[dict[str, np.ndarray]]) -> None:
         self._case, self._xp = case, backend.xp
-        arrays = [{name: self._xp.asarray(one) for name, one in own.items()} for own in inputs]
+        arrays = [{name: self._xp.asarray(array) for name, array in by_name.items()} for by_name in inputs]
         operation = case.operation
         self._expected: list[AnyArray] = operation.expected(case.axes, arrays, self._xp)
         self._tolerance = with_terms(operation, case.devices)
@@ -143,54 +137,52 @@ class _Checks:
     def look(self, call: GroupCall, **where: str) -> None:
         """Compare the output of every device with its reference."""
         for device, (output, expected) in enumerate(zip(call.outputs(), self._expected, strict=True)):
-            self._entries.append({**self._entry(output, expected), "output": f"device {device}", **where})
-
-    def _entry(self, output: np.ndarray, expected: AnyArray) -> Entry:
-        terms = self._tolerance.terms
-        found = compare(
-            self._xp.asarray(output), expected, self._tolerance, self._xp, terms=terms, magnitude=self._magnitude
-        )
-        facts = {name: getattr(found, name) for name in _KEPT}
-        return {
-            "seed": 0,
-            "passed": found.passed,
-            "of": int(expected.size),
-            "where": "float64",
-            "tolerance": self._tolerance.name,
-            "place": list(found.place),
-            **facts,
-        }
+            comparison = compare(
+                self._xp.asarray(output),
+                expected,
+                self._tolerance,
+                self._xp,
+                terms=self._tolerance.terms,
+                magnitude=self._magnitude,
+            )
+            entry: Entry = {
+                "seed": 0,
+                "passed": comparison.passed,
+                "of": int(expected.size),
+                "where": "float64",
+                "tolerance": self._tolerance.name,
+                "place": list(comparison.place),
+                **{name: getattr(comparison, name) for name in _KEPT},
+                "output": f"device {device}",
+                **where,
+            }
+            self._entries.append(entry)
 
     def outcome(self) -> dict[str, Any]:
-        """Return status, reason and entries as a result keeps them."""
+        """Return status, reason and entries for a result."""
         wrong = next((entry for entry in self._entries if not entry["passed"]), None)
-        entries = tuple(self._entries)
-        return {"status": "wrong" if wrong else "ok", "reason": self._complaint(wrong), "verification": entries}
-
-    def _complaint(self, wrong: Entry | None) -> str | None:
-        if wrong is None:
-            return None
-        return (
+        reason = wrong and (
             f"{self._case.name}, {wrong['output']}: {wrong['differing']} of {wrong['compared']} elements differ, the "
             f"worst is {wrong['actual']:.9g}, reference {wrong['expected']:.9g}"
         )
+        return {"status": "wrong" if wrong else "ok", "reason": reason, "verification": tuple(self._entries)}
 
 
 _KEPT = ("compared", "differing", "max_error", "max_relative", "norm_error", "actual", "expected")
 
 
-# Results of operations on several GPUs: bandwidth of each GPU, and the fused kernel against what it replaces.
+# Results of operations on several GPUs: bandwidth of each GPU, and the fused kernel against the replaced program.
 
 _STATUS_BAD = ("wrong", "crashed", "timed out", "failed")
 
 
 @dataclass(frozen=True)
 class LinkRow:
-    """One operation; `seconds` of the slowest GPU, None if nothing was measured.
+    """An operation with the `seconds` of its slowest GPU, None if it was not measured.
 
-    `sent` is what each GPU has to send at least, and `bandwidth` that over the time. `ceiling` is the best bandwidth
-    of the operations that only move data, in the same run on as many GPUs. `against` is how many times longer the form
-    that this one replaces takes.
+    `sent` are the bytes that each GPU has to send at least, `bandwidth` these bytes over the time. `ceiling` is the
+    best bandwidth of the operations that only move data, in the same run on as many GPUs. `against` is the time of the
+    replaced form over the time of this form.
     """
 
     name: str
@@ -223,19 +215,31 @@ class LinkRow:
 
 
 def rows(record: RunRecord) -> tuple[LinkRow, ...]:
-    """Return a row for every operation of the record, in its order; a record of kernels has none."""
+    """Return a row for every operation of the record, in its order; no rows for a record of kernels."""
     cases = [case for case in record.cases if case.family == FAMILY]
-    ceilings = _ceilings(cases)
     seconds = {case.name: valid_median(case, "cold_time") for case in cases}
+    ceilings: dict[int, float] = {}  # by number of GPUs, the best bandwidth of operations that only move data
+    for case in cases:
+        operation, measured = OPERATIONS.get(case.kernel), seconds[case.name]
+        if measured and case.bytes and operation and operation.is_link_ceiling:
+            ceilings[_devices(case)] = max(ceilings.get(_devices(case), 0.0), case.bytes / measured)
     return tuple(_row(case, cases, seconds, ceilings.get(_devices(case))) for case in cases)
 
 
 def _row(
     case: CaseResult, cases: Sequence[CaseResult], seconds: dict[str, float | None], ceiling: float | None
 ) -> LinkRow:
-    own, form = seconds[case.name], case.variant or ""
-    replaced = next((one for one in cases if one.before == f"{case.kernel}:{form}" and _alike(one, case)), None)
-    before = seconds[replaced.name] if replaced else None
+    measured, form = seconds[case.name], case.variant or ""
+    before = next(
+        (
+            seconds[replaced.name]
+            for replaced in cases
+            if replaced.before == f"{case.kernel}:{form}" and replaced.workload == case.workload
+        ),
+        None,
+    )
+    measurement = case.measurement("cold_time")
+    unmeasured = measurement.reason if measurement and not measurement.valid else None
     return LinkRow(
         name=case.name,
         operation=case.kernel,
@@ -243,43 +247,24 @@ def _row(
         label=case.label,
         devices=_devices(case),
         status=case.status,
-        reason=case.reason or _why_unmeasured(case),
-        seconds=own,
+        reason=case.reason or unmeasured,
+        seconds=measured,
         sent=case.bytes,
         flops=case.flops,
         ceiling=ceiling,
-        against=before / own if before and own else None,
+        against=before / measured if before and measured else None,
     )
-
-
-def _alike(one: CaseResult, other: CaseResult) -> bool:
-    return one.workload == other.workload
-
-
-def _why_unmeasured(case: CaseResult) -> str | None:
-    found = case.measurement("cold_time")
-    return found.reason if found and not found.valid else None
 
 
 def _devices(case: CaseResult) -> int:
     return int(case.workload.get("devices", 0))
 
 
-def _ceilings(cases: Sequence[CaseResult]) -> dict[int, float]:
-    """Return by number of GPUs the best bandwidth of operations that only move data."""
-    found: dict[int, float] = {}
-    for case in cases:
-        seconds, operation = valid_median(case, "cold_time"), OPERATIONS.get(case.kernel)
-        if seconds and case.bytes and operation and operation.is_link_ceiling:
-            found[_devices(case)] = max(found.get(_devices(case), 0.0), case.bytes / seconds)
-    return found
-
-
-def exit_code(found: Sequence[LinkRow]) -> int:
-    """Return 1 where an operation is wrong or broke, 2 where none could run, else 0."""
-    if any(row.status in _STATUS_BAD for row in found):
+def exit_code(links: Sequence[LinkRow]) -> int:
+    """Return 1 if an operation is wrong or failed, 2 if no operation could run, else 0."""
+    if any(row.status in _STATUS_BAD for row in links):
         return 1
-    return 0 if any(row.status == "ok" for row in found) else 2
+    return 0 if any(row.status == "ok" for row in links) else 2
 
 
 # Operations on several GPUs as a table and as JSON.
@@ -291,16 +276,16 @@ _NOTE = (
 )
 
 
-def links_view(found: Sequence[LinkRow]) -> RenderableType:
+def links_view(links: Sequence[LinkRow]) -> RenderableType:
     """Return what `links` prints, for a Rich console."""
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     for place, column in enumerate(
         ("operation", "label", "GPUs", "right", "time", "bandwidth", "share", "arithmetic", "speedup")
     ):
         table.add_column(column, justify="right" if place > 1 else "left", overflow="fold")
-    for row in found:
+    for row in links:
         table.add_row(*_cells(row))
-    reasons = dict.fromkeys(f"{row.operation}:{row.form}: {row.reason}" for row in found if row.reason)
+    reasons = dict.fromkeys(f"{row.operation}:{row.form}: {row.reason}" for row in links if row.reason)
     return Group(table, *(Text(f"  {reason}", style="yellow") for reason in reasons), Text(f"  {_NOTE}", style="dim"))
 
 
@@ -320,10 +305,10 @@ def _cells(row: LinkRow) -> tuple[str | Text, ...]:
     )
 
 
-def links_json(found: Sequence[LinkRow]) -> dict[str, Any]:
-    """Return the same as plain JSON values; what was not measured is null."""
+def links_json(links: Sequence[LinkRow]) -> dict[str, Any]:
+    """Return the rows as plain JSON values; unmeasured values are null."""
     return {
         "links": [
-            {**asdict(row), "bandwidth": row.bandwidth, "flop_rate": row.flop_rate, "share": row.share} for row in found
+            {**asdict(row), "bandwidth": row.bandwidth, "flop_rate": row.flop_rate, "share": row.share} for row in links
         ]
     }

@@ -18,11 +18,11 @@ class LinkTasks:
         self._session = LinkSession(context.backend, first=context.first)
 
     def cases(self, tasks: Sequence[str]) -> list[Case]:
-        """Return none: these operations are no cases of a catalogue."""
+        """Return no cases: these operations are not in a catalogue."""
         return []
 
     def __call__(self, task: str) -> TaskOutcome:
-        """Carry out one task."""
+        """Run a task."""
         return TaskOutcome([self._session.task(task)])
 
 

@@ -13,18 +13,18 @@ RUN = ("links", "-b", "null", "--processes", "1", "--json")
 
 @pytest.fixture
 def scripted(monkeypatch, tmp_path):
-    """A function that makes the null backend behave as it is given, by pattern of a case's name."""
+    """Return a function that scripts the null backend, by pattern of a case's name."""
 
     def write(**behaviours):
         path = tmp_path / "script.json"
-        path.write_text(json.dumps({f"{name}*": one for name, one in behaviours.items()}))
+        path.write_text(json.dumps({f"{name}*": behaviour for name, behaviour in behaviours.items()}))
         monkeypatch.setenv(SCRIPT, str(path))
 
     return write
 
 
-def rows(found):
-    return {f"{row['operation']}:{row['form']}": row for row in found.json["links"]}
+def rows(result):
+    return {f"{row['operation']}:{row['form']}": row for row in result.json["links"]}
 
 
 def test_all_operations_and_what_follows_from_their_times(shell, scripted, tmp_path):
@@ -32,9 +32,9 @@ def test_all_operations_and_what_follows_from_their_times(shell, scripted, tmp_p
         **{"peer_copy": {"seconds": 2e-6, "noise": 0}, "matmul_all_reduce:fused": {"seconds": 1e-6, "noise": 0},
            "matmul_all_reduce:nccl": {"seconds": 3e-6, "noise": 0}, "all_": {"seconds": 4e-6, "noise": 0}}
     )  # fmt: skip
-    found = shell(*RUN, "--devices", "3", "--records", tmp_path)
-    assert 0 == found.code
-    by_name = rows(found)
+    measured = shell(*RUN, "--devices", "3", "--records", tmp_path)
+    assert 0 == measured.code
+    by_name = rows(measured)
     assert 7 == len(by_name) and {"ok"} == {row["status"] for row in by_name.values()}
     assert 3.0 == pytest.approx(by_name["matmul_all_reduce:fused"]["against"])
     assert by_name["matmul_all_reduce:nccl"]["against"] is None
@@ -42,7 +42,7 @@ def test_all_operations_and_what_follows_from_their_times(shell, scripted, tmp_p
     assert 192 * 4 / 2e-6 == pytest.approx(copy["bandwidth"]) and 1.0 == pytest.approx(copy["share"])
     assert 1 / 3 == pytest.approx(gather["share"])
     again = shell("links", "--from", tmp_path, "--json")
-    assert found.json == again.json
+    assert measured.json == again.json
 
 
 def test_each_fault_is_found_and_costs_one_operation(shell, scripted):
@@ -50,43 +50,43 @@ def test_each_fault_is_found_and_costs_one_operation(shell, scripted):
         peer_copy={"crash": True}, all_gather={"wrong": True}, meet={"skips": True}, all_reduce={"idles": True},
         all_to_all={"fails": True},
     )  # fmt: skip
-    found = shell(*RUN)
-    assert 1 == found.code
-    by_name = {row["operation"]: row for row in found.json["links"]}
+    result = shell(*RUN)
+    assert 1 == result.code
+    by_name = {row["operation"]: row for row in result.json["links"]}
     status = {name: row["status"] for name, row in by_name.items()}
     assert ("wrong", "wrong", "wrong") == (status["all_gather"], status["meet"], status["all_reduce"])
     assert "device 1: 1 of 192 elements differ" in by_name["all_gather"]["reason"]
-    assert "crashed" in {row["status"] for row in found.json["links"]}
+    assert "crashed" in {row["status"] for row in result.json["links"]}
     assert ("ok", None, "scripted to fail") == tuple(
-        by_name["all_to_all"][one] for one in ("status", "seconds", "reason")
+        by_name["all_to_all"][key] for key in ("status", "seconds", "reason")
     )
-    fused, chain = (row for row in found.json["links"] if row["operation"] == "matmul_all_reduce")
+    fused, chain = (row for row in result.json["links"] if row["operation"] == "matmul_all_reduce")
     assert fused["seconds"] and chain["seconds"]
 
 
 def test_a_table_for_people(shell):
-    found = shell("links", "all_reduce", "-b", "null", "--processes", "1")
-    assert 0 == found.code
-    assert "all_reduce:nccl" in found.out and "meet" not in found.out
-    assert "slowest between its events" in found.out
+    result = shell("links", "all_reduce", "-b", "null", "--processes", "1")
+    assert 0 == result.code
+    assert "all_reduce:nccl" in result.out and "meet" not in result.out
+    assert "slowest between its events" in result.out
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (("all_reduc",), "unknown operation 'all_reduc'; did you mean all_reduce"),
         (("--devices", "1"), "Invalid value for '--devices'"),
         (("-l", "S9"), "unknown label 'S9'"),
     ],
 )
-def test_bad_input(shell, words, message):
-    found = shell("links", *words, "-b", "null")
-    assert 2 == found.code
-    assert message in found.err
+def test_bad_input(shell, arguments, message):
+    result = shell("links", *arguments, "-b", "null")
+    assert 2 == result.code
+    assert message in result.err
 
 
 def test_a_record_of_kernels_is_refused(shell, tmp_path):
     kept = store.save(record(trace()), tmp_path / "one.json.gz")
-    found = shell("links", "--from", kept)
-    assert 2 == found.code
-    assert "one.json.gz: a record without links" in found.err
+    result = shell("links", "--from", kept)
+    assert 2 == result.code
+    assert "one.json.gz: a record without links" in result.err

@@ -19,7 +19,9 @@ def product(devices, m, n, k):
 
 def errors(case, inputs, outputs):
     expected = PRODUCT.expected(case.axes, inputs, np)
-    return [np.linalg.norm(one - want) / np.linalg.norm(want) for one, want in zip(outputs, expected, strict=True)]
+    return [
+        np.linalg.norm(output - want) / np.linalg.norm(want) for output, want in zip(outputs, expected, strict=True)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +35,7 @@ def test_every_device_holds_the_sum_after_each_launch_in_the_same_bits(devices, 
             call()
             outputs = call.outputs()
             assert max(errors(case, inputs, outputs)) < 1e-3
-            assert all(np.array_equal(outputs[0], one) for one in outputs)
+            assert all(np.array_equal(outputs[0], output) for output in outputs)
 
 
 @pytest.mark.parametrize("tile", ["Square", "Compact"])
@@ -49,10 +51,10 @@ def test_a_device_whose_parts_are_missing_is_waited_for():
     case, inputs = product(2, 32, 32, 8)
     call = EmulatedCall(case, inputs, fused_launch(case.axes, SMALL, "Tiny"))
     call._epoch = 1
-    call._run(0, 1)  # the other one multiplies nothing
-    assert [1, 0] == [int(one[0]) for one in call._sent]
+    call._run(0, 1)  # the other device multiplies nothing
+    assert [1, 0] == [int(counter[0]) for counter in call._sent]
     call._run(1, 1)
-    assert [2, 0] == [int(one[0]) for one in call._sent]
+    assert [2, 0] == [int(counter[0]) for counter in call._sent]
 
 
 def test_devices_meet():
@@ -60,7 +62,7 @@ def test_devices_meet():
     with EmulatedGroup().prepare(case, [{}] * 3) as call:
         for _ in range(2):
             call()
-            assert [3, 3, 3] == [int(one[0]) for one in call.outputs()]
+            assert [3, 3, 3] == [int(output[0]) for output in call.outputs()]
 
 
 def test_the_emulator_has_no_links():
@@ -83,5 +85,5 @@ def test_its_machine_code_spills_no_registers():
     entries = [fused_launch(axes, device, tile).entry for tile in ("Square", "Compact")]
     compiled = compile_source(SOURCE, [*entries, MEET], "90")
     for entry in entries:
-        found = compiled.resources[compiled.lowered[entry]]
-        assert 0 == found.spill_stores + found.spill_loads
+        used = compiled.resources[compiled.lowered[entry]]
+        assert 0 == used.spill_stores + used.spill_loads

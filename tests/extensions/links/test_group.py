@@ -1,4 +1,4 @@
-"""Groups of GPUs: who is refused, and how the devices of a sample start together."""
+"""Groups of GPUs: refused groups, and the common start of the devices of a sample."""
 
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -13,14 +13,14 @@ from prism_bench.record.measurement import Sample
 
 
 def cupy_with(devices, reach=True):
-    runtime = SimpleNamespace(getDeviceCount=lambda: devices, deviceCanAccessPeer=lambda one, other: reach)
+    runtime = SimpleNamespace(getDeviceCount=lambda: devices, deviceCanAccessPeer=lambda number, peer: reach)
     return SimpleNamespace(cuda=SimpleNamespace(runtime=runtime))
 
 
 def test_one_gpu_is_a_skipped_case_with_the_reason():
     backend = SimpleNamespace(name="cuda", xp=cupy_with(1))
-    found = LinkSession(backend, first=True).task("all_reduce:nccl@small@2")
-    assert ("skipped", "2 GPUs of one host are needed, and 1 is visible") == (found.status, found.reason)
+    result = LinkSession(backend, first=True).task("all_reduce:nccl@small@2")
+    assert ("skipped", "2 GPUs of one host are needed, and 1 is visible") == (result.status, result.reason)
 
 
 def test_gpus_that_do_not_reach_each_other_are_refused():
@@ -62,7 +62,7 @@ class Call(CudaCall):
     """A call that notes when it is enqueued."""
 
     def __init__(self, log, *samples):
-        self.group = SimpleNamespace(members=[Member(log, number, list(one)) for number, one in enumerate(samples)])
+        self.group = SimpleNamespace(members=[Member(log, number, list(taken)) for number, taken in enumerate(samples)])
         self.log = log
 
     def enqueue(self):
@@ -71,17 +71,17 @@ class Call(CudaCall):
 
 def test_all_are_held_then_released_and_the_slowest_counts():
     log = []
-    found = Call(log, [Sample(2e-6)], [Sample(5e-6)], [Sample(3e-6)]).sample()
-    assert 5e-6 == found.seconds
-    kinds = [one[0] for one in log]
+    sample = Call(log, [Sample(2e-6)], [Sample(5e-6)], [Sample(3e-6)]).sample()
+    assert 5e-6 == sample.seconds
+    kinds = [event[0] for event in log]
     assert ["begin"] * 3 + ["enqueue"] + ["end"] * 3 + ["release"] * 3 == kinds
-    assert all(one[2] for one in log if one[0] == "begin")
+    assert all(event[2] for event in log if event[0] == "begin")
 
 
 def test_a_device_that_went_on_before_the_others_were_ready_is_no_sample():
     log = []
-    found = Call(log, [None, Sample(2e-6)], [Sample(9e-6), Sample(3e-6)]).sample()
-    assert 3e-6 == found.seconds
+    sample = Call(log, [None, Sample(2e-6)], [Sample(9e-6), Sample(3e-6)]).sample()
+    assert 3e-6 == sample.seconds
     with pytest.raises(StreamNotHeld):
         Call(log, [None] * 3, [Sample(1e-6)] * 3).sample()
 

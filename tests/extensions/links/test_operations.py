@@ -17,19 +17,19 @@ def expected(name, devices, form="nccl"):
 
 
 def test_what_each_device_must_hold():
-    given, found = expected("all_to_all", 3)
+    inputs, outputs = expected("all_to_all", 3)
     for device in range(3):
-        parts = [one["x"][device * 64 : device * 64 + 64] for one in given]
-        assert np.array_equal(np.concatenate(parts), found[device])
-    given, found = expected("all_gather", 2)
-    assert np.array_equal(np.concatenate([given[0]["x"], given[1]["x"]]), found[1])
-    given, found = expected("peer_copy", 3, "driver")
-    assert np.array_equal(given[2]["x"], found[0]) and np.array_equal(given[0]["x"], found[1])
-    given, found = expected("all_reduce", 4)
-    assert np.allclose(sum(one["x"].astype(float) for one in given), found[3], rtol=1e-15)
-    given, found = expected("matmul_all_reduce", 2, "fused")
-    whole = [np.concatenate([one[name] for one in given], axis) for name, axis in (("a", 1), ("b", 0))]
-    assert np.allclose(whole[0].astype(float) @ whole[1].astype(float), found[0], rtol=1e-12)
+        parts = [arrays["x"][device * 64 : device * 64 + 64] for arrays in inputs]
+        assert np.array_equal(np.concatenate(parts), outputs[device])
+    inputs, outputs = expected("all_gather", 2)
+    assert np.array_equal(np.concatenate([inputs[0]["x"], inputs[1]["x"]]), outputs[1])
+    inputs, outputs = expected("peer_copy", 3, "driver")
+    assert np.array_equal(inputs[2]["x"], outputs[0]) and np.array_equal(inputs[0]["x"], outputs[1])
+    inputs, outputs = expected("all_reduce", 4)
+    assert np.allclose(sum(arrays["x"].astype(float) for arrays in inputs), outputs[3], rtol=1e-15)
+    inputs, outputs = expected("matmul_all_reduce", 2, "fused")
+    whole = [np.concatenate([arrays[name] for arrays in inputs], axis) for name, axis in (("a", 1), ("b", 0))]
+    assert np.allclose(whole[0].astype(float) @ whole[1].astype(float), outputs[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("devices", [2, 3, 8])
@@ -37,7 +37,11 @@ def test_what_each_device_must_hold():
 def test_a_case_is_the_case_of_its_task(label, devices):
     cases = chosen((), (label,), devices)
     assert cases == [case_of(case.task) for case in cases]
-    assert len(cases) == len({case.name for case in cases}) == sum(len(one.forms) for one in OPERATIONS.values())
+    assert (
+        len(cases)
+        == len({case.name for case in cases})
+        == sum(len(operation.forms) for operation in OPERATIONS.values())
+    )
 
 
 def test_what_has_no_sizes_is_measured_once_first():
@@ -53,7 +57,7 @@ def test_devices_hold_different_inputs_and_the_same_ones_each_time():
 
 
 def test_bytes_that_a_device_has_to_send():
-    sent = {name: one.sent(one.axes("S0", 4)) for name, one in OPERATIONS.items()}
+    sent = {name: operation.sent(operation.axes("S0", 4)) for name, operation in OPERATIONS.items()}
     whole = 4 * (1 << 18)
     assert (whole, 0.75 * whole, 1.5 * whole) == (sent["peer_copy"], sent["all_to_all"], sent["all_reduce"])
     assert 2 * 2 * 256 * 4096 * 0.75 == sent["matmul_all_reduce"]
