@@ -1,4 +1,4 @@
-"""`prism-bench init`: what a repository needs to measure its kernels."""
+"""`prism-bench init`: write the files that a repository needs to measure its kernels."""
 
 from pathlib import Path
 from typing import Annotated
@@ -25,10 +25,10 @@ def command(
     ] = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Write what a project needs to measure its kernels.
+    """Write the files that a project needs to measure its kernels.
 
-    A configuration, a catalogue with an example kernel, and what --with names. Files that exist stay as they are. Ends
-    with 2 where nothing was left to write.
+    A configuration, a catalogue with an example kernel, and the files of --with. Existing files stay unchanged. Ends
+    with 2 if all files exist already.
     """
     from prism_bench.extensions.init.project import PARTS, new_project, new_project_json, new_project_view
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 # Writer of a project's files: it writes all of them or none, and never over an existing file.
 
 _EXISTS = "exists"
-_DRAFT = ".draft"  # the ending of a spec that does not load yet: one broken file would fail every command
+_DRAFT = ".draft"  # the ending of a spec that does not load yet: a broken spec would fail every command
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class _Undo:
     _created: list[Path] = field(default_factory=list[Path])
 
     def write(self, root: Path, planned: PlannedFile) -> bool:
-        """Write one file; return False where it exists."""
+        """Write a file; return False if it exists."""
         path, data = root / planned.path, planned.text.encode()
         if planned.appended:
             write_atomically(path, path.read_bytes() + data)
@@ -310,8 +310,8 @@ def _skeleton_files(place: Path, root: Path, catalogue: str) -> SourceSpecs:
     ]
     without += map(str, sources.unread)
     if not specs:
-        nothing = f"no CUDA kernel, Triton kernel or PyTorch operator below {place} that a spec can be written for"
-        raise UsageError("; ".join([nothing, *without[:3]]))
+        reason = f"no CUDA kernel, Triton kernel or PyTorch operator below {place} that a spec can be written for"
+        raise UsageError("; ".join([reason, *without[:3]]))
     return SourceSpecs(tuple(specs), tuple(without))
 
 

@@ -1,4 +1,4 @@
-"""Several GPUs of one host in one kernel: what links carry, and a product with its all-reduce in one launch.
+"""Several GPUs of one host in one kernel: the bandwidth of links, and a product with its all-reduce in one launch.
 
 operations  inputs of each GPU, expected outputs, and bytes to move
 groups      groups of GPUs on CUDA, on the emulator and on the null backend: prepare, launch on all, time the slowest

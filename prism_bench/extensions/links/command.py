@@ -1,4 +1,4 @@
-"""`prism-bench links`: what the links between GPUs of one host carry, and a fused product against NCCL's chain."""
+"""`prism-bench links`: measure the links between GPUs of one host, and a fused product against NCCL's chain."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +10,7 @@ from prism_bench.cli.measuring import progress_bar
 from prism_bench.io import files, project
 from prism_bench.io.files import Saver
 
-if TYPE_CHECKING:  # these take long to load
+if TYPE_CHECKING:  # slow imports
     from prism_bench.record.run_record import RunRecord
 
 DEFAULT_KEPT = Path("reports/links")
@@ -19,7 +19,7 @@ _NamesArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[CASES]...", help="Choose operations by name; default: all.")
 ]
 _DevicesOption = Annotated[
-    int | None, typer.Option("--devices", min=2, max=8, help="Use so many GPUs; default: all that are visible.")
+    int | None, typer.Option("--devices", min=2, max=8, help="Use this many GPUs; default: all visible GPUs.")
 ]
 _LabelOption = Annotated[
     list[str] | None,
@@ -45,7 +45,7 @@ def command(
 ) -> None:
     """Measure the links between the GPUs of this host.
 
-    Records of GPUs are kept in reports/links. Ends with 1 where a result is wrong, with 2 where there is one GPU.
+    Records of GPUs are kept in reports/links. Ends with 1 if a result is wrong, with 2 if only one GPU is visible.
     """
     if source:
         raise SystemExit(_shown(_read(source), json))

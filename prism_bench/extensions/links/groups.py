@@ -73,7 +73,7 @@ class DeviceGroup(ABC):
 SOURCE = Path(__file__).with_name("matmul_all_reduce.cu")
 MEET = "meet"
 _EVERYTHING = 7  # the parts of a launch: multiplies, reduces, waits
-PARTS = (1, 2, 4)  # each of them, for a device on which launches follow one another
+PARTS = (1, 2, 4)  # separate launches of the parts, for a device that runs launches in turn
 STAGES = 3
 # Rows, columns and depth of a tile, its threads, and the blocks that a multiprocessor holds: of tensor_tile.cuh.
 TILES = {"Square": (128, 128, 64, 128, 2), "Compact": (64, 64, 32, 128, 4), "Tiny": (32, 32, 64, 128, 1)}
@@ -190,7 +190,7 @@ class EmulatedGroup(DeviceGroup):
         raise BackendUnavailable(f"{case.name}: the emulator has no {case.form} and no links")
 
 
-# NCCL in one process: a communicator for each device of a group, and the collectives as calls on all of them.
+# NCCL in one process: a communicator for each device of a group, and the collectives as calls on all devices.
 #
 # NVLink multicast (NVLS) is off: it needs rights of the host that a guest lacks, and a fault of it takes the links
 # down.
@@ -236,7 +236,7 @@ class Communicators:
         )
 
     def all_gather(self, arrays: Sequence[Any], outputs: Sequence[Any], streams: Sequence[Any]) -> None:
-        """Enqueue: every output is all arrays, one after the other."""
+        """Enqueue: every output is the concatenation of all arrays."""
         kind = self._type(arrays[0])
         self.on_all(
             lambda device, communicator: communicator.allGather(
@@ -272,7 +272,7 @@ def _nccl() -> ModuleType:
     return nccl
 
 
-# GPUs of one host that reach each other's memory: one process, a stream and a harness for each of them.
+# GPUs of one host that reach each other's memory: one process, with a stream and a harness for each GPU.
 
 _ALREADY_ENABLED = 704  # cudaErrorPeerAccessAlreadyEnabled
 _TRIES = 3  # of a sample: a stalled host sometimes releases streams too late

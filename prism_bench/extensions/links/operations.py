@@ -1,4 +1,4 @@
-"""Operations on several GPUs of one host: inputs, float64 references, and the bytes that have to move."""
+"""Operations on several GPUs of one host: inputs, float64 references, and the least bytes to move."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,11 +24,11 @@ LABELS = tuple(ELEMENTS)
 
 @dataclass(frozen=True)
 class LinkOperation:
-    """One operation; `axes` returns its axes for a label and a number of devices, the other functions take these.
+    """An operation; `axes` returns its axes for a label and a number of devices, the other functions take these axes.
 
-    `shapes` are those of a device's inputs, `output` that of its output, both of `dtype`. `expected` returns what each
-    device must hold, in float64, and `magnitude` the sum of absolute terms where the tolerance needs it. `sent` is
-    the bytes that each device has to send at least, `flops` what all compute together.
+    `shapes` are the shapes of a device's inputs, `output` is the shape of its output, all of `dtype`. `expected`
+    returns the right output of each device in float64, `magnitude` the sum of absolute terms if the tolerance needs it.
+    `sent` is the least number of bytes that each device sends, `flops` the floating-point operations of all devices.
     """
 
     name: str
@@ -71,7 +71,7 @@ class GroupCase:
         return f"{self.operation.name}:{self.form}@{self.label}@{self.devices}"
 
     def inputs(self, device: int) -> dict[str, np.ndarray]:
-        """Return the arrays of a device, always the same ones."""
+        """Return the arrays of a device, the same at each call."""
         rng = np.random.default_rng([len(self.operation.name), device])
         shapes = self.operation.shapes(self.axes)
         return {

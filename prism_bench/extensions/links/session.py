@@ -1,4 +1,4 @@
-"""Session of one worker on several GPUs of one host, its results and their views."""
+"""Session of a worker on several GPUs of one host, its results and their views."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +23,7 @@ from prism_bench.spec.inputs import AnyArray
 from prism_bench.spec.tolerance import compare
 from prism_bench.units import rate_text, ratio_text, share_text, time_text
 
-# Session of one worker: verifies operations on several GPUs in the first process, times them in the others.
+# Session of a worker: the first process verifies operations on several GPUs, the others time them.
 
 FAMILY = "links"
 _CRITERION = Criterion(precision=0.01, min_samples=12, max_samples=60, seconds=1.0)
@@ -110,7 +110,7 @@ class LinkSession:
 
 
 def _opened(backend: Backend, devices: int) -> DeviceGroup:
-    """Return the group of the backend; BackendUnavailable if it has none."""
+    """Return the backend's group of devices; BackendUnavailable if the backend has no groups."""
     if isinstance(backend, NullBackend):
         return HostGroup(backend)
     if backend.name == "emulator":

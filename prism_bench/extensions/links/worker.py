@@ -12,7 +12,7 @@ PLACE = worker_of("prism_bench.extensions.links.worker")
 
 
 class LinkTasks:
-    """The tasks of one worker."""
+    """Tasks of a worker."""
 
     def __init__(self, context: TaskContext) -> None:
         self._session = LinkSession(context.backend, first=context.first)
@@ -27,5 +27,5 @@ class LinkTasks:
 
 
 if __name__ == "__main__":
-    forbid_multicast()  # before anything that could start NCCL is loaded
+    forbid_multicast()  # before libraries that could start NCCL are loaded
     work_through(LinkTasks)

@@ -1,4 +1,4 @@
-"""Other people's source files: the kernels in them, and the device side of those that hold host code.
+"""Kernels, launches and operators in a project's existing source files, and specs of them.
 
-A syntax tree reads CUDA C++, Python's own parser reads Triton and PyTorch operators; nothing is executed.
+A syntax tree reads CUDA C++, Python's own parser reads Triton and PyTorch operators; no source is executed.
 """

@@ -23,7 +23,7 @@ _ARGUMENT = re.compile(r"(?P<type>.+?)\s+(?P<name>\w+)\s*(=(?P<default>.*))?$", 
 
 @dataclass(frozen=True)
 class OperatorArgument:
-    """One argument: its `type` as written, and whether the operator writes it; a tensor that may be None is `none`."""
+    """An argument: its `type` as written, and whether the operator writes it; an optional tensor is of kind `none`."""
 
     name: str
     type: str
@@ -35,7 +35,7 @@ class OperatorArgument:
 
 @dataclass(frozen=True)
 class OperatorSignature:
-    """What an operator takes, and how many tensors it returns; None if it returns anything else."""
+    """Arguments of an operator, and the number of returned tensors; None for results of other types."""
 
     arguments: tuple[OperatorArgument, ...]
     returned: int | None
@@ -72,7 +72,7 @@ def _of_schema(schema: str) -> OperatorSignature | None:
 
 
 def _returned(text: str) -> int | None:
-    """Return how many tensors there are in `Tensor`, `(Tensor, Tensor y)`, `tuple[Tensor, Tensor]`, `()` or `None`."""
+    """Return the number of tensors in `Tensor`, `(Tensor, Tensor y)`, `tuple[Tensor, Tensor]`, `()` or `None`."""
     plain = text.strip()
     if plain in ("", "()", "None"):
         return 0
@@ -82,7 +82,7 @@ def _returned(text: str) -> int | None:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield what commas outside of brackets separate."""
+    """Split a text at the commas outside of brackets."""
     depth, start = 0, 0
     for place, letter in enumerate(f"{text},"):
         depth += (letter in "([") - (letter in ")]")

@@ -173,24 +173,21 @@ def _jit_names(tree: ast.Module) -> set[str]:
 
 
 def _parameter(argument: ast.arg, use: set[str]) -> FoundParameter:
-    kind = ast.unparse(argument.annotation) if argument.annotation else ""
-    role, dtype = _role(argument.arg, kind, use)
-    is_pointer = role.value in ("input", "output", "in_out")
-    shape = Guess("n", "Triton's parameters state no shape") if is_pointer else None
-    return FoundParameter(argument.arg, kind, dtype, role, shape, is_pointer)
-
-
-def _role(name: str, kind: str, use: set[str]) -> tuple[Guess[Role], str | None]:
+    name, kind = argument.arg, ast.unparse(argument.annotation) if argument.annotation else ""
+    shape: Guess[str] | None = None
+    dtype: str | None = "float32"
     if "constexpr" in kind:
-        return Guess("constexpr", "annotated as tl.constexpr"), None
-    if use:
-        role: Role = "in_out" if len(use) == 2 else "output" if "store" in use else "input"
-        return Guess(role, " and ".join(f"tl.{access}" for access in sorted(use))), "float32"
-    if name.endswith(_POINTER):
-        return Guess("input", "its name ends like a pointer's"), "float32"
-    if kind == "float" or name in ("eps", "alpha", "beta", "scale"):
-        return Guess("scalar", "its name or annotation"), "float32"
-    return Guess("size", "neither loaded from nor stored to"), "int32"
+        role, dtype = Guess[Role]("constexpr", "annotated as tl.constexpr"), None
+    elif use or name.endswith(_POINTER):
+        value: Role = "in_out" if len(use) == 2 else "output" if "store" in use else "input"
+        accesses = " and ".join(f"tl.{access}" for access in sorted(use))
+        role = Guess[Role](value, accesses or "its name ends like a pointer's")
+        shape = Guess("n", "Triton's parameters state no shape")
+    elif kind == "float" or name in ("eps", "alpha", "beta", "scale"):
+        role = Guess[Role]("scalar", "its name or annotation")
+    else:
+        role, dtype = Guess[Role]("size", "neither loaded from nor stored to"), "int32"
+    return FoundParameter(name, kind, dtype, role, shape, is_pointer=shape is not None)
 
 
 def _pointer_use(node: _Function) -> dict[str, set[str]]:
