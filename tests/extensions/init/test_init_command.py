@@ -1,4 +1,4 @@
-"""`prism-bench init`: what it writes, what it leaves, and that what it wrote works."""
+"""`prism-bench init`: written files, unchanged files, and commands on the new project."""
 
 import json
 import shutil
@@ -40,7 +40,7 @@ def sources(shell):
     Path("src/scale.cu").write_text(FROM)
 
 
-def test_an_empty_folder_gets_a_configuration_and_an_example_that_is_right(shell):
+def test_empty_folder_gets_configuration_and_valid_example(shell):
     from prism_bench.backends import open_backend
 
     made = shell("init", "--json")
@@ -55,7 +55,7 @@ def test_an_empty_folder_gets_a_configuration_and_an_example_that_is_right(shell
     assert 0 == verified.code, verified.out
 
 
-def test_every_part_is_written_once_and_never_over_a_file(shell):
+def test_second_init_writes_no_file(shell):
     assert 0 == shell("init", "--with", ",".join(PARTS)).code
     before = tree()
     for part in PARTS:
@@ -66,7 +66,7 @@ def test_every_part_is_written_once_and_never_over_a_file(shell):
 
 
 @pytest.mark.parametrize("part", PARTS)
-def test_a_part_is_left_where_a_file_of_the_user_is(shell, part):
+def test_part_leaves_existing_user_file_unchanged(shell, part):
     wrote = shell("init", "first", "--with", part, "--json").json["wrote"]
     name = next(name for name in wrote if name not in BASIC)
     path = Path("second") / name
@@ -95,7 +95,7 @@ def test_workflows_are_yaml_and_their_commands_exist(shell):
                 assert line.partition("prism-bench ")[2].split()[0] in known, line
 
 
-def test_the_nightly_workflow_gives_strangers_no_gpu_and_secrets_to_one_step(shell):
+def test_nightly_workflow_has_no_pull_request_trigger_and_limits_secrets_to_their_steps(shell):
     import yaml
 
     shell("init", "--with", "nightly")
@@ -109,7 +109,7 @@ def test_the_nightly_workflow_gives_strangers_no_gpu_and_secrets_to_one_step(she
     assert f"always() && {default}" == keep["if"]
 
 
-def test_a_pyproject_gets_a_table_and_stays_what_it_was(shell):
+def test_pyproject_gets_table_after_its_unchanged_text(shell):
     text = '# mine\n[project]\nname = "a"  # kept\n\n[tool.ruff]\nline-length = 99'
     Path("pyproject.toml").write_text(text)
     made = shell("init", "--json")
@@ -136,7 +136,7 @@ def test_a_pyproject_gets_a_table_and_stays_what_it_was(shell):
         ({"src/a.cu": "int main() {}"}, ("--from", "src"), "no CUDA kernel, Triton kernel or PyTorch operator below"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_one_sentence_and_nothing_is_written(shell, files, arguments, complaint):
+def test_invalid_input_exits_2_with_one_line_and_writes_no_file(shell, files, arguments, complaint):
     for name, text in files.items():
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text)
@@ -147,7 +147,7 @@ def test_a_mistake_is_one_sentence_and_nothing_is_written(shell, files, argument
     assert before == tree()
 
 
-def test_what_cannot_be_written_leaves_nothing_behind(shell, monkeypatch):
+def test_failed_write_removes_all_created_files(shell, monkeypatch):
     from prism_bench.extensions.init import project as writing
 
     create, seen = writing.create_file, []
@@ -220,7 +220,7 @@ def test_the_view_fits_a_terminal(shell, monkeypatch):
     assert all(len(line) <= 80 for line in made.out.splitlines())
 
 
-def test_the_function_behind_it_reports_what_it_did(tmp_path):
+def test_new_project_returns_written_files(tmp_path):
     made = new_project(tmp_path / "new")
     assert [Path("kernels/example/saxpy.cu"), Path("kernels/example/saxpy.py")] == list(made.kernel_files)
     assert () == made.written.left
@@ -231,7 +231,7 @@ def test_the_function_behind_it_reports_what_it_did(tmp_path):
 SCRIPT = "from pathlib import Path\nPath('ran').touch()\nspec = {'a': 1}\n"
 
 
-def test_a_project_s_own_folder_of_kernels_is_left_alone(shell):
+def test_foreign_kernels_folder_stays_unchanged(shell):
     Path("kernels/tools").mkdir(parents=True)
     Path("kernels/tools/deploy.py").write_text(SCRIPT)
     Path("kernels/tools/scale.cu").write_text(FROM)
@@ -248,7 +248,7 @@ def test_a_project_s_own_folder_of_kernels_is_left_alone(shell):
 
 
 @pytest.mark.parametrize("name", ["spec.py", "empty"])
-def test_a_folder_of_kernels_that_is_a_catalogue_or_empty_is_taken(shell, name):
+def test_empty_kernels_folder_or_catalogue_becomes_the_catalogue(shell, name):
     Path("kernels/mine").mkdir(parents=True)
     if name == "spec.py":
         Path("kernels/mine/spec.py").write_text("from prism_bench import KernelSpec\nspec = KernelSpec()\n")

@@ -1,4 +1,4 @@
-"""`prism-bench links` on the null backend: what is verified, faults that it finds, and records."""
+"""`prism-bench links` on the null backend: verification, detected faults, and records."""
 
 import json
 
@@ -27,7 +27,7 @@ def rows(result):
     return {f"{row['operation']}:{row['form']}": row for row in result.json["links"]}
 
 
-def test_all_operations_and_what_follows_from_their_times(shell, scripted, tmp_path):
+def test_all_operations_have_bandwidth_share_and_speedup(shell, scripted, tmp_path):
     scripted(
         **{"peer_copy": {"seconds": 2e-6, "noise": 0}, "matmul_all_reduce:fused": {"seconds": 1e-6, "noise": 0},
            "matmul_all_reduce:nccl": {"seconds": 3e-6, "noise": 0}, "all_": {"seconds": 4e-6, "noise": 0}}
@@ -64,7 +64,7 @@ def test_each_fault_is_found_and_costs_one_operation(shell, scripted):
     assert fused["seconds"] and chain["seconds"]
 
 
-def test_a_table_for_people(shell):
+def test_table_in_the_terminal(shell):
     result = shell("links", "all_reduce", "-b", "null", "--processes", "1")
     assert 0 == result.code
     assert "all_reduce:nccl" in result.out and "meet" not in result.out

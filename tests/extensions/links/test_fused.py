@@ -47,7 +47,7 @@ def test_tiles_of_a_gpu(tile):
     assert max(errors(case, inputs, call.outputs())) < 1e-3
 
 
-def test_a_device_whose_parts_are_missing_is_waited_for():
+def test_launch_waits_for_missing_parts_of_another_device():
     case, inputs = product(2, 32, 32, 8)
     call = EmulatedCall(case, inputs, fused_launch(case.axes, SMALL, "Tiny"))
     call._epoch = 1
@@ -80,7 +80,7 @@ def test_large_tiles_where_they_fill_the_device_and_no_more_blocks_than_are_resi
         assert resident * (fused_launch({**PRODUCT.axes("S1", 4)}, device, name).shared + 1024) <= 228 * 1024
 
 
-def test_its_machine_code_spills_no_registers():
+def test_machine_code_spills_no_registers():
     axes, device = PRODUCT.axes("S1", 2), Device(sm_count=132)
     entries = [fused_launch(axes, device, tile).entry for tile in ("Square", "Compact")]
     compiled = compile_source(SOURCE, [*entries, MEET], "90")

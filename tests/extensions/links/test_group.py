@@ -69,7 +69,7 @@ class Call(CudaCall):
         self.log.append(("enqueue",))
 
 
-def test_all_are_held_then_released_and_the_slowest_counts():
+def test_devices_are_released_together_and_the_slowest_counts():
     log = []
     sample = Call(log, [Sample(2e-6)], [Sample(5e-6)], [Sample(3e-6)]).sample()
     assert 5e-6 == sample.seconds
@@ -78,7 +78,7 @@ def test_all_are_held_then_released_and_the_slowest_counts():
     assert all(event[2] for event in log if event[0] == "begin")
 
 
-def test_a_device_that_went_on_before_the_others_were_ready_is_no_sample():
+def test_sample_with_an_early_device_is_repeated():
     log = []
     sample = Call(log, [None, Sample(2e-6)], [Sample(9e-6), Sample(3e-6)]).sample()
     assert 3e-6 == sample.seconds
@@ -86,7 +86,7 @@ def test_a_device_that_went_on_before_the_others_were_ready_is_no_sample():
         Call(log, [None] * 3, [Sample(1e-6)] * 3).sample()
 
 
-def test_an_error_while_it_is_enqueued_leaves_no_device_held():
+def test_error_while_enqueueing_releases_all_devices():
     log = []
     call = Call(log, [], [])
     call.enqueue = lambda: 1 / 0

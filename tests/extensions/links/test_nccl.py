@@ -1,4 +1,4 @@
-"""NCCL is opened without NVLink multicast, whatever the environment asks for."""
+"""NCCL without NVLink multicast, also if the environment switches it on."""
 
 import os
 from types import SimpleNamespace

@@ -16,7 +16,7 @@ def expected(name, devices, form="nccl"):
     return inputs_of(case), case.operation.expected(case.axes, inputs_of(case), np)
 
 
-def test_what_each_device_must_hold():
+def test_expected_outputs_of_each_device():
     inputs, outputs = expected("all_to_all", 3)
     for device in range(3):
         parts = [arrays["x"][device * 64 : device * 64 + 64] for arrays in inputs]
@@ -44,7 +44,7 @@ def test_a_case_is_the_case_of_its_task(label, devices):
     )
 
 
-def test_what_has_no_sizes_is_measured_once_first():
+def test_operation_without_sizes_is_measured_once_and_first():
     cases = chosen((), ("S0", "S1"), 2)
     assert ("meet", "S0") == (cases[0].operation.name, cases[0].label)
     assert 1 == [case.operation.name for case in cases].count("meet")
@@ -72,6 +72,6 @@ def test_bytes_that_a_device_has_to_send():
         ((), ("S0",), 1, "--devices 1: links are between two GPUs at least"),
     ],
 )
-def test_what_cannot_be_chosen(names, labels, devices, message):
+def test_invalid_choices_are_refused(names, labels, devices, message):
     with pytest.raises(PrismBenchError, match=message):
         chosen(names, labels, devices)

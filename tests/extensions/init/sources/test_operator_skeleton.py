@@ -1,4 +1,4 @@
-"""A PyTorch operator gets a spec with a callable: its arguments from schema or annotations, every guess marked."""
+"""Skeletons of PyTorch operators: a spec with a callable, arguments from schema or annotations, marked guesses."""
 
 import ast
 from pathlib import Path
@@ -52,13 +52,13 @@ def test_a_schema_gives_arguments_and_results(schema, kinds, returned):
     )
 
 
-def test_what_a_schema_marks_is_kept():
+def test_schema_gives_written_keyword_and_default_arguments():
     x, dims, fast = signature_of(of_schema("one(Tensor(a!) x, int[] dims=[0, 1], *, bool fast) -> ()")).arguments
     assert (True, False, "[0, 1]", True) == (x.is_written, x.is_keyword, dims.default, fast.is_keyword)
 
 
 @pytest.mark.parametrize("schema", [None, "one(Tensor)", "one(Tensor) -> Tensor"])
-def test_without_arguments_there_is_no_spec(schema):
+def test_operator_with_unknown_arguments_gets_no_spec(schema):
     assert operator_skeleton(of_schema(schema), "ops.cpp") is None
 
 
@@ -81,7 +81,7 @@ def test_annotations_give_a_spec_that_loads(tmp_path):
     ]
 
 
-def test_what_an_operator_writes_is_an_output(tmp_path):
+def test_written_arguments_are_outputs(tmp_path):
     operator, made = of_python(
         tmp_path,
         '@torch.library.triton_op("mylib::add_", mutates_args={"x"})\ndef add_(x: Tensor, y: Tensor) -> None: ...',
@@ -105,7 +105,7 @@ def test_names_that_a_spec_reserves_get_an_underscore():
         ("one(Tensor x) -> ()", "the outputs: the operator returns no tensors"),
     ],
 )
-def test_what_is_not_known_makes_a_draft(schema, missing):
+def test_unknown_types_and_outputs_make_a_draft(schema, missing):
     made = operator_skeleton(of_schema(schema), "ops.cpp")
     ast.parse(made.text)
     assert (False, True) == (made.loads, missing in made.open_points)

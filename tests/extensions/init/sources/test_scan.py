@@ -1,4 +1,4 @@
-"""Kernels, launches and operators of a project are read from its files; the rest is listed with its line."""
+"""Scan of a project: kernels, launches and operators, and the lines of parts that cannot be read."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def project():
     return {kernel.name: kernel for kernel in sources.kernels}, sources
 
 
-def test_every_kernel_of_a_project_is_found_whatever_surrounds_it(project):
+def test_scan_returns_every_kernel_of_a_project(project):
     kernels, _ = project
     assert {"softmax_kernel1", "softmax_kernel2", "add_kernel"} == set(kernels)
     second = kernels["softmax_kernel2"]
@@ -102,7 +102,7 @@ def test_simple_host_expressions_are_read(tmp_path, written, grid, block):
         ("int a = b, b = a; k<<<a, 1>>>(y, n);", None),
     ],
 )
-def test_what_is_not_simple_is_listed_with_its_line(tmp_path, written, reason):
+def test_complex_host_expressions_are_listed_with_their_line(tmp_path, written, reason):
     unread = scanned(tmp_path, HOST.format(written)).unread
     assert [reason] * bool(reason) == [part.reason for part in unread]
     assert all(part.line == 2 for part in unread)

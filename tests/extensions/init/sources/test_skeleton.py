@@ -1,4 +1,4 @@
-"""A skeleton is a spec that loads as soon as launch and types could be read, and marks what was guessed."""
+"""Skeletons of specs: they load if launch and types were read, and mark every guess."""
 
 import re
 from pathlib import Path
@@ -80,7 +80,7 @@ def test_every_guess_is_marked_and_named_as_an_open_point(tmp_path):
         ("__global__ void k(float* y) {}\nvoid r(float* y) { k<<<f(y), 1>>>(y); }", "'f(y)' is a call"),
     ],
 )  # fmt: skip
-def test_what_a_spec_lacks_is_named(tmp_path, text, reason):
+def test_missing_parts_of_a_spec_are_open_points(tmp_path, text, reason):
     source = tmp_path / "k.cu"
     source.write_text(text)
     made = skeleton(scan(source).kernels[0], "k.cu")
