@@ -54,7 +54,7 @@ def _buffer_use(body: Node | None, tree: Tree, pointers: Sequence[str], sizes: S
 
 
 class _BodyReader:
-    """Collects the accesses of each pointer, through local pointers derived from it, too."""
+    """Reader of a body: it collects the accesses of each pointer, also through local pointers derived from it."""
 
     def __init__(self, tree: Tree, use: dict[str, BufferUse]) -> None:
         self._tree, self._use = tree, use
@@ -63,33 +63,34 @@ class _BodyReader:
     def read(self, body: Node) -> None:
         for node in walk(body):
             if node.type == "init_declarator":
-                self._declared(node)
+                self._follow(node)
             elif node.type in ("subscript_expression", "pointer_expression"):
-                self._accessed(node)
+                self._add_access(node)
 
-    def _declared(self, node: Node) -> None:
+    def _follow(self, node: Node) -> None:
         """Follow `float* row = x + i * cols`."""
         declarator, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
         if value is None or declarator.type not in ("pointer_declarator", "reference_declarator"):
             return
-        source = next((n for n in nodes_of(value, "identifier") if self._tree.text(n) in self._alias), None)
-        name = next(nodes_of(declarator, "identifier"), None)
-        if source is not None and name is not None:
-            pointer = self._alias[self._tree.text(source)]
+        pointer, name = self._pointer_in(value), next(nodes_of(declarator, "identifier"), None)
+        if pointer is not None and name is not None:
             self._alias[self._tree.text(name)] = pointer
             self._use[pointer].terms += self._terms(value)
 
-    def _accessed(self, node: Node) -> None:
+    def _add_access(self, node: Node) -> None:
         argument = node.child_by_field_name("argument")
         if argument is None or node.type == "pointer_expression" and self._tree.text(node).startswith("&"):
             return
-        base = next((n for n in nodes_of(argument, "identifier") if self._tree.text(n) in self._alias), None)
-        if base is None:
-            return
-        use = self._use[self._alias[self._tree.text(base)]]
-        use.accesses.append(_access(node))
-        index = node.child_by_field_name("indices") if node.type == "subscript_expression" else argument
-        use.terms += self._terms(index)
+        pointer = self._pointer_in(argument)
+        if pointer is not None:
+            self._use[pointer].accesses.append(_access(node))
+            index = node.child_by_field_name("indices") if node.type == "subscript_expression" else argument
+            self._use[pointer].terms += self._terms(index)
+
+    def _pointer_in(self, node: Node) -> str | None:
+        """Return the first pointer of the kernel in an expression, or the pointer behind the first derived pointer."""
+        names = map(self._tree.text, nodes_of(node, "identifier"))
+        return next((self._alias[name] for name in names if name in self._alias), None)
 
     def _terms(self, index: Node) -> list[tuple[str, ...]]:
         """Return the names in each product of a sum: `i * cols + j` is (i, cols), (j,)."""
@@ -378,11 +379,6 @@ class HostNames:
 
     _type_identifier = _identifier  # `dim3 grid(n)` has the form of a function's declaration
 
-    def _parameter_declaration(self, node: Node, depth: int) -> str:
-        if len(node.named_children) != 1:
-            raise NotSimple(f"'{_short(self.tree.text(node))}' is no single value")
-        return self.python(node.named_children[0], depth)
-
     def _number_literal(self, node: Node, depth: int) -> str:
         text = _SUFFIX.sub("", self.tree.text(node).replace("'", ""))
         try:
@@ -397,13 +393,15 @@ class HostNames:
     def _parenthesized_expression(self, node: Node, depth: int) -> str:
         return self.python(node.named_children[0], depth)
 
+    _condition_clause = _parenthesized_expression
+
     def _argument_list(self, node: Node, depth: int) -> str:
         """`const int n(4)` and `int n{4}`."""
         if len(node.named_children) != 1:
             raise NotSimple(f"'{_short(self.tree.text(node))}' is no single value")
         return self.python(node.named_children[0], depth)
 
-    _initializer_list = _argument_list
+    _initializer_list = _parameter_declaration = _argument_list
 
     def _binary_expression(self, node: Node, depth: int) -> str:
         left, right = (self.python(node.child_by_field_name(side), depth) for side in ("left", "right"))
@@ -424,9 +422,6 @@ class HostNames:
         parts = (self.python(node.child_by_field_name(n), depth) for n in ("condition", "consequence", "alternative"))
         condition, yes, no = parts
         return f"({yes} if {condition} else {no})"
-
-    def _condition_clause(self, node: Node, depth: int) -> str:
-        return self.python(node.named_children[0], depth)
 
     def _cast_expression(self, node: Node, depth: int) -> str:
         return self.python(node.child_by_field_name("value"), depth)
