@@ -322,7 +322,7 @@ def comparison_json(
 ) -> dict[str, Any]:
     """Return the comparison as plain JSON values; unknown ones are null.
 
-    `given` are the catalogue, the labels and the metric that the command line named, by which it is repeated.
+    `options` are the catalogue, the labels and the metric that the command line named, by which it is repeated.
     """
     control, selection = comparison.control, comparison.selection
     roles = {case.case: selected_json(case) for case in selection.cases} if selection else {}
@@ -335,6 +335,7 @@ def comparison_json(
         "commits": list(comparison.commits),
         "complete": comparison.complete,
         "counts": dict(comparison.counts()),
+        "sentence": comparison.sentence(),
         "cases": [
             {**_compared_case(case), **roles.get(case.case, ADDED if selection else {})} for case in comparison.cases
         ],

@@ -57,7 +57,7 @@ def test_one_process_a_side_has_no_interval():
 
 
 def test_nothing_to_compare_is_still_a_view():
-    assert "B against A" == printed(compare(record_of(), record_of())).strip()
+    assert "B against A\nNo case could be compared." == printed(compare(record_of(), record_of())).strip()
 
 
 def test_the_plain_values_are_json():

@@ -7,9 +7,11 @@ software (driver, toolkit) it is slower or faster, as any case; with the same so
 code cannot have changed them.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from math import isfinite
+from statistics import median
+from typing import Literal, NamedTuple, get_args
 
 from prism_bench import display
 from prism_bench.analysis.boards import KnownBoards
@@ -26,7 +28,7 @@ from prism_bench.analysis.compare.earlier_runs import Known
 from prism_bench.analysis.compare.estimate import larger
 from prism_bench.analysis.compare.noise import Control, Noise, control_findings, crossed, shifts_of, with_changed
 from prism_bench.analysis.compare.selection import SelectedCase, Selection, clock_shift, shortcut_doubts
-from prism_bench.analysis.compare.verdict import CHANGED, RULES, Judgement, Pair, VerdictRules, judged, pair_of
+from prism_bench.analysis.compare.verdict import CHANGED, RULES, Judgement, Pair, Verdict, VerdictRules, judged, pair_of
 from prism_bench.analysis.peers import clock_of
 from prism_bench.analysis.run_analysis import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
 from prism_bench.measure.plausibility import valid
@@ -96,6 +98,70 @@ def _ratio_intervals(cases: Iterable[ComparedCase]) -> list[display.Interval]:
     ]
 
 
+class CaseRatio(NamedTuple):
+    """Verdict on a case, the ratio B over A with its interval, and the noise floor; None for what is not known."""
+
+    verdict: str
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    floor: float | None = None
+
+
+def _ratio_of(case: ComparedCase) -> CaseRatio:
+    if case.judgement is None:
+        return CaseRatio(case.verdict)
+    estimate = case.judgement.estimate
+    return CaseRatio(case.verdict, estimate.ratio, *estimate.interval(), case.judgement.floor)
+
+
+def change_sentence(name: str, cases: Iterable[CaseRatio]) -> str:
+    """Return one sentence on all cases: how much slower and faster, in how many of them, and how many are undecided.
+
+    `B is 4.1 % slower (3.8 % to 4.4 %) in 1 of 853 cases; 113 undecided, with a noise floor of 6.0 %.` Of several
+    changed cases the smallest and the largest change are given, of undecided ones the median noise floor.
+    """
+    by_verdict: dict[str, list[CaseRatio]] = {}
+    for case in cases:
+        by_verdict.setdefault(case.verdict, []).append(case)
+    total = sum(len(by_verdict.get(verdict, ())) for verdict in get_args(Verdict))
+    if not total:
+        same_code = len(by_verdict.get(UNMEASURED, ()))
+        return (
+            f"Nothing was measured: the machine code of all {same_code} cases is the same."
+            if same_code
+            else ("No case could be compared.")
+        )
+    changes = [
+        f"{_sizes(by_verdict[verdict])} in {len(by_verdict[verdict])} of {count_text(total, 'case')}"
+        for verdict in CHANGED
+        if verdict in by_verdict
+    ]
+    sentence = f"{name} is {' and '.join(changes)}"
+    if not changes:
+        sentence = f"{name} is as fast in {len(by_verdict.get('same', ()))} of {count_text(total, 'case')}"
+    if undecided := by_verdict.get("inconclusive"):
+        sentence += f"; {len(undecided)} undecided"
+        floors = [case.floor for case in undecided if case.floor is not None and isfinite(case.floor)]
+        sentence += f", with a noise floor of {share_text(median(floors))}" if floors else ""
+    return f"{sentence}."
+
+
+def _sizes(cases: Sequence[CaseRatio]) -> str:
+    """Return the change of one case with its interval, or the smallest and the largest change of several."""
+    ends = sorted(abs(case.ratio - 1) for case in cases if case.ratio is not None)
+    word, first = cases[0].verdict, cases[0]
+    if not ends:
+        return word
+    if len(cases) > 1:
+        return f"{share_text(ends[0])} to {share_text(ends[-1])} {word}"
+    interval = ""
+    if first.low is not None and first.high is not None and isfinite(first.high):
+        low, high = sorted((abs(first.low - 1), abs(first.high - 1)))
+        interval = f" ({share_text(low)} to {share_text(high)})"
+    return f"{share_text(ends[0])} {word}{interval}"
+
+
 _SHOWN_ORDER: tuple[ComparedVerdict, ...] = ("slower", "faster", "inconclusive", "same", "not compared", UNMEASURED)
 
 
@@ -135,6 +201,10 @@ class RecordComparison:
         verdicts = [case.verdict for case in self.cases]
         counts = {verdict: verdicts.count(verdict) for verdict in get_args(ComparedVerdict)}
         return {verdict: count for verdict, count in counts.items() if count or self.selection or verdict != UNMEASURED}
+
+    def sentence(self, name: str | None = None) -> str:
+        """Return what changed in B, called `name`, as one sentence; see `change_sentence`."""
+        return change_sentence(name or self.names[1], map(_ratio_of, self.cases))
 
     def _summary(self) -> str:
         counts = ", ".join(f"{count} {verdict}" for verdict, count in self.counts().items() if count)

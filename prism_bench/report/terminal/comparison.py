@@ -37,7 +37,7 @@ def comparison_view(comparison: RecordComparison, everything: bool = False) -> R
     """Return what `compare` prints.
 
     What cannot be trusted comes first, then the counts, and a table of the cases that differ, or of `everything`: by
-    verdict, the largest change first.
+    verdict, the largest change first. The last line is the sentence that sums them up.
     """
     cases = sorted(comparison.cases, key=lambda case: (list(STYLES).index(case.verdict), _distance(case)))
     shown = cases if everything else _first([case for case in cases if case.verdict not in _HIDDEN])
@@ -53,6 +53,7 @@ def comparison_view(comparison: RecordComparison, everything: bool = False) -> R
     parts += _selection(comparison.selection) if comparison.selection else []
     parts += [_control(comparison.control)] if comparison.control.cases else []
     parts += [Text(note, style="yellow") for note in comparison.notes]
+    parts.append(Text(comparison.sentence(_titles(comparison.names)[1]), style="bold"))
     return Group(*parts)
 
 

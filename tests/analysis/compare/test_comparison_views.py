@@ -2,11 +2,12 @@
 
 import re
 from dataclasses import replace
+from math import inf
 
 import pytest
 
 from prism_bench import display
-from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
+from prism_bench.analysis.compare.comparison import CaseRatio, ComparedCase, RecordComparison, change_sentence
 from prism_bench.analysis.compare.noise import Control
 from prism_bench.analysis.compare.verdict import judged, pair_of
 from prism_bench.record.measurement import Measurement
@@ -88,3 +89,35 @@ def test_an_endless_interval_is_cut_off():
     picture = display.intervals([display.Interval("a", 2.0, 0.0, float("inf"), "2.00x")])
     assert "nan" not in picture and "inf" not in picture
     assert all(0 <= float(x) <= display.WIDTH for x in re.findall(r'x[12]="([0-9.]+)"', picture))
+
+
+SLOW, FAST = CaseRatio("slower", 1.041, 1.038, 1.044, 0.01), CaseRatio("faster", 0.7, 0.65, 0.75, 0.01)
+LEVEL, OPEN = CaseRatio("same", 1.0, 0.99, 1.01, 0.01), CaseRatio("inconclusive", 1.03, 0.9, 1.2, 0.06)
+
+
+@pytest.mark.parametrize(
+    ("cases", "sentence"),
+    [
+        (
+            [SLOW, LEVEL, OPEN],
+            "B is 4.1 % slower (3.8 % to 4.4 %) in 1 of 3 cases; 1 undecided, with a noise floor of 6.0 %.",
+        ),
+        ([FAST, LEVEL], "B is 30 % faster (25 % to 35 %) in 1 of 2 cases."),
+        (
+            [SLOW, SLOW._replace(ratio=1.5), FAST],
+            "B is 4.1 % to 50 % slower in 2 of 3 cases and 30 % faster (25 % to 35 %) in 1 of 3 cases.",
+        ),
+        ([LEVEL, LEVEL, OPEN._replace(floor=inf)], "B is as fast in 2 of 3 cases; 1 undecided."),
+        ([CaseRatio("not compared")], "No case could be compared."),
+        ([CaseRatio("same machine code")] * 7, "Nothing was measured: the machine code of all 7 cases is the same."),
+        ([], "No case could be compared."),
+        ([SLOW._replace(low=0.0, high=inf)], "B is 4.1 % slower in 1 of 1 case."),
+    ],
+)
+def test_the_sentence_says_how_much_in_how_many_cases(cases, sentence):
+    assert sentence == change_sentence("B", cases)
+
+
+def test_the_sentence_of_a_comparison_is_that_of_its_cases():
+    text = comparison(SLOWER, ABSENT, *[SAME] * 5).sentence("new")
+    assert text.startswith("new is 50 % slower (") and text.endswith(") in 1 of 6 cases.")
