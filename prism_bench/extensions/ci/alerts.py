@@ -8,7 +8,6 @@ import urllib.request
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from email.message import Message
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -146,18 +145,17 @@ def read(path: Path) -> Ledger:
         plain: Any = json_of(path, "a readable ledger of alerts")
         if plain["version"] != _VERSION:
             raise ResultsError(f"{path}: a ledger of version {plain['version']}; this program knows {_VERSION}")
-        return Ledger({fingerprint: _entry(entry) for fingerprint, entry in plain["entries"].items()})
+        entries: dict[str, dict[str, Any]] = {}
+        for fingerprint, entry in plain["entries"].items():
+            facts = {key: entry[key] for key in ("source", "kind", "subject", "message")}
+            keys = ("when", "state", "severity")
+            sent = {form: {key: sent_to[key] for key in keys} for form, sent_to in entry["told"].items()}
+            entries[fingerprint] = {**facts, "told": sent}
+        return Ledger(entries)
     except FileNotFoundError:
         return Ledger()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ResultsError(f"{path}: not a readable ledger of alerts ({type(error).__name__}: {error})") from error
-
-
-def _entry(plain: Mapping[str, Any]) -> dict[str, Any]:
-    sent = {
-        form: {key: sent_to[key] for key in ("when", "state", "severity")} for form, sent_to in plain["told"].items()
-    }
-    return {**{key: plain[key] for key in ("source", "kind", "subject", "message")}, "told": sent}
 
 
 def write(ledger: Ledger, path: Path) -> None:
@@ -266,25 +264,17 @@ def _send(destination: Destination, body: Any, timeout: float) -> _Answer:
             return None, False, None
     except urllib.error.HTTPError as error:
         with error:
-            return f"HTTP {error.code}", error.code in _AGAIN or error.code >= 500, _seconds(error.headers)
+            asked = (error.headers.get("Retry-After") or "").strip()
+        seconds = float(asked) if asked.isdigit() else None
+        return f"HTTP {error.code}", error.code in _AGAIN or error.code >= 500, seconds
     except OSError as error:
         reason = error.reason if isinstance(error, urllib.error.URLError) else error
-        return _words(reason, timeout), True, None
+        if isinstance(reason, TimeoutError):
+            return f"no answer within {timeout:g} s", True, None
+        # The system's message for an error of the network holds no secret.
+        return getattr(reason, "strerror", None) or type(reason).__name__, True, None
     except Exception as error:  # http.client's own errors quote the address or the token: only their kind is reported
         return type(error).__name__, False, None
-
-
-def _words(reason: object, timeout: float) -> str:
-    """Return the system's message for an error of the network, which holds no secret; else its kind."""
-    if isinstance(reason, TimeoutError):
-        return f"no answer within {timeout:g} s"
-    return getattr(reason, "strerror", None) or type(reason).__name__
-
-
-def _seconds(headers: Message) -> float | None:
-    """Return the seconds of `Retry-After` if it is a number."""
-    asked = (headers.get("Retry-After") or "").strip()
-    return float(asked) if asked.isdigit() else None
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -350,7 +340,12 @@ def tell(
             ledger = ledger.with_sent(news, destination.form, datetime.now(UTC).isoformat(timespec="seconds"))
         failure = f"{len(news)} not delivered: {reason}" if reason else None
         outcomes.append(Outcome(destination.place, 0 if reason else len(news), known, failure))
-    return outcomes + (_kept(ledger, path) if ledger != before else [])
+    if ledger != before:
+        try:
+            write(ledger, path)
+        except ResultsError as error:
+            outcomes.append(Outcome(str(path), reason=f"{error}; the same alerts will be sent again"))
+    return outcomes
 
 
 def _opened(path: Path) -> tuple[Ledger, list[Outcome]]:
@@ -362,11 +357,3 @@ def _opened(path: Path) -> tuple[Ledger, list[Outcome]]:
         except OSError:
             return Ledger(), [Outcome(str(path), reason=str(error))]
         return Ledger(), [Outcome(str(path), reason=f"{error}; put aside, everything is sent again")]
-
-
-def _kept(ledger: Ledger, path: Path) -> list[Outcome]:
-    try:
-        write(ledger, path)
-    except ResultsError as error:
-        return [Outcome(str(path), reason=f"{error}; the same alerts will be sent again")]
-    return []

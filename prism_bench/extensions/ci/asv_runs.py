@@ -75,19 +75,15 @@ _WHO = "Prism Bench <nights@localhost>"  # part of the commits' hashes, which ke
 def commits(ledgers: Mapping[str, Sequence[NightlyRun]], repository: Path) -> dict[str, list[str]]:
     """Make the repository, a branch per machine and an empty commit per run; return the hashes by machine."""
     _git("init", "--quiet", "--bare", "--initial-branch", next(iter(ledgers)), str(repository))
-    stream = "".join(_branch(machine, runs) for machine, runs in ledgers.items())
-    _git("--git-dir", str(repository), "fast-import", "--quiet", "--force", stdin=stream)
+    stream: list[str] = []
+    for machine, runs in ledgers.items():
+        stream.append(f"reset refs/heads/{machine}\n")
+        for run in runs:
+            stream.append(f"commit refs/heads/{machine}\ncommitter {_WHO} {run.moment} +0000\n")
+            stream.append(f"data {len(run.message.encode())}\n{run.message}\n")
+    _git("--git-dir", str(repository), "fast-import", "--quiet", "--force", stdin="".join(stream))
     listed = ("--git-dir", str(repository), "rev-list", "--reverse")
     return {machine: _git(*listed, f"refs/heads/{machine}").split() for machine in ledgers}
-
-
-def _branch(machine: str, runs: Sequence[NightlyRun]) -> str:
-    made = [f"reset refs/heads/{machine}\n"]
-    for run in runs:
-        message = run.message.encode()
-        made.append(f"commit refs/heads/{machine}\ncommitter {_WHO} {run.moment} +0000\n")
-        made.append(f"data {len(message)}\n{run.message}\n")
-    return "".join(made)
 
 
 def _git(*arguments: str, stdin: str = "") -> str:

@@ -170,35 +170,37 @@ _SPACE = 600  # characters kept for notes of what was cut
 
 def comment(comparison: ComparedFile, page: str | None = None) -> str:
     """Return the comment, ending with a newline; `page` is the address of all numbers, UsageError if it is invalid."""
+    if page is not None and not _ADDRESS.fullmatch(page):
+        raise UsageError(f"--page {page!r}: give an address such as https://example.org/site/compare.html")
     moved = [*comparison.of("slower"), *comparison.of("faster")]
-    fixed = [MARK, f"### {headline(comparison)}", _origin(comparison), *_alarms(comparison)]
+    alarms = [finding.message for finding in comparison.findings if finding.case is None and finding.gravity != "note"]
+    warning = ["> [!WARNING]\n" + "\n".join(f"> {text(alarm)}" for alarm in alarms[:5])] if alarms else []
+    fixed = [MARK, f"### {headline(comparison)}", _origin(comparison), *warning]
     notes = [text(note) for note in comparison.notes[:5]]
     small_print = f"<sub>{'. '.join(notes)}.</sub>" if notes else ""
-    last = [_repeat(comparison, moved), _link(page), small_print]
-    room = LONGEST - sum(len(block) + 2 for block in [*fixed, *last])
+    last = [_repeat(comparison, moved), "" if page is None else f"[All numbers]({page})", small_print]
+    available = LONGEST - sum(len(block) + 2 for block in [*fixed, *last])
     blocks: list[str] = []
     for rows, frame in _sections(comparison, moved):
-        block = _fitted(rows, frame, room)
-        room -= len(block) + 2
+        block = _fitted(rows, frame, available)
+        available -= len(block) + 2
         blocks.append(block)
     return "\n\n".join(block for block in [*fixed, *blocks, *last] if block) + "\n"
 
 
 def headline(comparison: ComparedFile) -> str:
     """Return the counts in one line; what cannot be trusted comes first."""
-    untrusted, bad = (
-        _untrusted(comparison),
-        {finding.case for finding in comparison.findings if finding.gravity == "bad"},
-    )
-    broken = [row for row in _unmeasured(comparison) if row.case in bad]
+    bad = {finding.case for finding in comparison.findings if finding.gravity == "bad"}
+    unmeasured = _unmeasured(comparison)
+    broken = [row for row in unmeasured if row.case in bad]
     counts = [
         (len(comparison.of("slower")), "slower"),
         (len(comparison.of("faster")), "faster"),
         (len(comparison.of("inconclusive")), "undecided"),
         (len(_unchanged(comparison)), "unchanged"),
         (len(broken), "broken"),
-        (len(_unmeasured(comparison)) - len(broken), "not compared"),
-        (len(untrusted), "untrusted"),
+        (len(unmeasured) - len(broken), "not compared"),
+        (len(_untrusted(comparison)), "untrusted"),
     ]
     parts = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing was compared"
     if any(finding.gravity == "untrusted" and finding.case is None for finding in comparison.findings):
@@ -231,15 +233,6 @@ def _origin(comparison: ComparedFile) -> str:
     return f"{new} against {old}{f', on {where}' if where else ''}.{ended}"
 
 
-def _alarms(comparison: ComparedFile) -> Iterator[str]:
-    """Yield the findings about the whole comparison that are worse than a note."""
-    messages = [
-        finding.message for finding in comparison.findings if finding.case is None and finding.gravity != "note"
-    ]
-    if messages:
-        yield "> [!WARNING]\n" + "\n".join(f"> {text(word)}" for word in messages[:5])
-
-
 _Section = tuple[list[str], tuple[str, str]]
 
 
@@ -266,15 +259,15 @@ def _listed(rows: Iterable[CommentedCase]) -> list[str]:
     return [f"- {text(row.case)}{f': {text(row.reason)}' if row.reason else ''}" for row in rows]
 
 
-def _fitted(rows: Sequence[str], frame: tuple[str, str], room: int) -> str:
+def _fitted(rows: Sequence[str], frame: tuple[str, str], available: int) -> str:
     """Return the rows that fit, in their frame, with the number of the others."""
     if not rows:
         return ""
-    room -= sum(map(len, frame)) + _SPACE
+    available -= sum(map(len, frame)) + _SPACE
     fitting: list[str] = []
     for row in rows:
-        room -= len(row) + 1
-        if room < 0:
+        available -= len(row) + 1
+        if available < 0:
             break
         fitting.append(row)
     left = len(rows) - len(fitting)
@@ -348,11 +341,3 @@ def _repeat(comparison: ComparedFile, moved: Sequence[CommentedCase]) -> str:
     return (
         f"Repeat:\n\n{_shell_block(['prism-bench', 'compare', *comparison.options.arguments, *chosen, '--', *sides])}"
     )
-
-
-def _link(page: str | None) -> str:
-    if page is None:
-        return ""
-    if not _ADDRESS.fullmatch(page):
-        raise UsageError(f"--page {page!r}: give an address such as https://example.org/site/compare.html")
-    return f"[All numbers]({page})"

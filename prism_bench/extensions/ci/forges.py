@@ -154,23 +154,22 @@ class GitHub:
         raise ForgeError("no open pull request has the commit that was measured: it was closed, or has newer commits")
 
     def _find_own(self, number: int, mark: str) -> int | None:
-        """Return the id of our comment; one that somebody else wrote could be changed by them later."""
-        login = self._login()
+        """Return the id of our comment; a comment that somebody else wrote could be changed by them later."""
+        token_user = self._api.ask("GET", "/user")
+        # A job's token may not ask for its user, and writes as a bot.
+        login = str(token_user.json["login"]) if token_user.status == 200 else None
         for page in range(1, _PAGES + 1):
             path = f"/repos/{self._repository}/issues/{number}/comments?per_page={_PER_PAGE}&page={page}"
             answer = self._api.ask("GET", path)
             self._require(answer, f"read the comments of pull request {number}")
             for comment in answer.json:
-                if str(comment.get("body") or "").startswith(mark) and _is_ours(comment.get("user") or {}, login):
+                user = comment.get("user") or {}
+                is_ours = user.get("login") == login if login else user.get("type") == "Bot"
+                if is_ours and str(comment.get("body") or "").startswith(mark):
                     return int(comment["id"])
             if len(answer.json) < _PER_PAGE:
                 break
         return None
-
-    def _login(self) -> str | None:
-        """Return the user of the token; None for a job's token, which may not ask and writes as a bot."""
-        answer = self._api.ask("GET", "/user")
-        return str(answer.json["login"]) if answer.status == 200 else None
 
     def _require(self, answer: ApiAnswer, deed: str) -> None:
         if answer.status in (200, 201):
@@ -181,10 +180,6 @@ class GitHub:
                 "pull-requests: write; for a fork, post from a workflow_run job"
             )
         raise ForgeError(f"{self._api.host}: could not {deed} (HTTP {answer.status}); see --pull-request and GITHUB_*")
-
-
-def _is_ours(user: _Table, login: str | None) -> bool:
-    return user.get("login") == login if login else user.get("type") == "Bot"
 
 
 def _event(path: str | None) -> _Table:

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from prism_bench.catalogue import Catalogue
-    from prism_bench.extensions.ci.nightly import NightlyKeys, NightlyPlan
+    from prism_bench.extensions.ci.nightly import NightlyPlan
     from prism_bench.extensions.ci.nightly.run import NightlyOutput, NightlyResult
 
-CONTEXT = {"ignore_unknown_options": True}  # options of `run` are among the words
+CONTEXT = {"ignore_unknown_options": True}  # options of `run` are among the arguments
 _CHOSEN_HERE = ("part", "output")  # options of `run`
 _CHOSEN_AGAIN = ("cases", "filter", "processes", "peers", "json", "runs")  # by what measures undecided cases again
 
-_WordsArgument = Annotated[
+_RunArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[RUN]...", help="Pass these cases and options to prism-bench run; default: configured."),
 ]
@@ -39,7 +39,7 @@ _DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the comman
 
 
 def command(
-    words: _WordsArgument = None,
+    run_arguments: _RunArgument = None,
     gpus: _GpusOption = None,
     catalogue: options.CatalogueOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
@@ -59,11 +59,12 @@ def command(
     """
     from prism_bench.extensions.ci.keeping import history_target
     from prism_bench.extensions.ci.keeping.history import root
-    from prism_bench.extensions.ci.nightly import NightlyPlan
+    from prism_bench.extensions.ci.nightly import NightlyKeys, NightlyPlan
     from prism_bench.extensions.ci.nightly.run import nightly
 
-    keys = _keys()
-    arguments = tuple(words or keys.run)
+    configuration = project.current()
+    keys = configuration.section("nightly", NightlyKeys) if configuration else NightlyKeys()
+    arguments = tuple(run_arguments or keys.run)
     asked = parsed(arguments)
     kept = history_target(None).address if (keys.history if history is None else history) else None
     plan = NightlyPlan(
@@ -90,18 +91,11 @@ def command(
     raise SystemExit(result.exit_code)
 
 
-def _keys() -> "NightlyKeys":
-    from prism_bench.extensions.ci.nightly import NightlyKeys
-
-    configuration = project.current()
-    return configuration.section("nightly", NightlyKeys) if configuration else NightlyKeys()
-
-
 @dataclass(frozen=True)
 class ParsedRun:
-    """What the words of `prism-bench run` ask for: how many `processes`, which `options` but those and the cases.
+    """Arguments of `prism-bench run`: how many `processes`, which `options` but those and the cases.
 
-    `backend` is the one that they or the configuration name, or that of a fleet; None if the default one is taken.
+    `backend` is that of the arguments, of the configuration or of a fleet; None if the default backend is taken.
     """
 
     processes: int
@@ -110,7 +104,7 @@ class ParsedRun:
 
 
 def parsed(arguments: "Sequence[str]") -> ParsedRun:
-    """Parse the words as `prism-bench run` would; refuse what it would refuse before anything is measured."""
+    """Parse the arguments as `prism-bench run` would; refuse what it would refuse before anything is measured."""
     parser = typer.Typer(add_completion=False)
     parser.command(run.NAME)(run.command)
     context = typer.main.get_command(parser).make_context(f"prism-bench {run.NAME}", list(arguments))
@@ -121,19 +115,19 @@ def parsed(arguments: "Sequence[str]") -> ParsedRun:
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
         if parameter.name not in _CHOSEN_AGAIN and source and source.name == "COMMANDLINE":
-            rest += _words_of(context.params[str(parameter.name)], parameter.opts, parameter.secondary_opts)
+            rest += _as_arguments(context.params[str(parameter.name)], parameter.opts, parameter.secondary_opts)
     configuration = project.current()
     named = context.params.get("backend") or (configuration.keys.backend if configuration else None)
     backend = named or ("cuda" if context.params.get("fleet") else None)
     return ParsedRun(int(context.params["processes"]), tuple(rest), backend)
 
 
-def _words_of(value: object, names: "Sequence[str]", opposites: "Sequence[str]") -> list[str]:
+def _as_arguments(value: object, names: "Sequence[str]", opposites: "Sequence[str]") -> list[str]:
     """Return an option with its value as a command line has it."""
     if isinstance(value, bool):
         return [(names if value else opposites)[0]]
     values = cast("Sequence[object]", value) if isinstance(value, (list, tuple)) else [value]
-    return [word for value in values for word in (names[0], str(value))]
+    return [argument for value in values for argument in (names[0], str(value))]
 
 
 def _require_gpu() -> None:

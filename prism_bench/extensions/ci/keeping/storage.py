@@ -185,14 +185,10 @@ class UrlStorage:
         """Create a file; an object store writes it whole or not at all."""
         path = f"{self._root}/{name}"
         with _reachable(self.address):
-            if not self._protocols & _WITHOUT_FOLDERS:
+            protocol: str | tuple[str, ...] = self._files.protocol
+            if _WITHOUT_FOLDERS.isdisjoint({protocol} if isinstance(protocol, str) else protocol):
                 self._files.makedirs(path.rpartition("/")[0], exist_ok=True)
             self._files.pipe_file(path, data)
-
-    @property
-    def _protocols(self) -> set[str]:
-        protocols: str | tuple[str, ...] = self._files.protocol
-        return {protocols} if isinstance(protocols, str) else set(protocols)
 
 
 def url_storage(address: str, options: Mapping[str, object]) -> UrlStorage:

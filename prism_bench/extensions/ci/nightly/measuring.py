@@ -275,19 +275,14 @@ def _one_record(
     if not kept or (lost and not interrupted):
         return NightlyMeasurement(2, None, interrupted, lost)
     try:
-        return NightlyMeasurement(0, _merged(plan, kept), interrupted, lost)
+        records = [(str(path), store.read(path)) for path in kept]
+        whole = merge(records) if len(records) > 1 else records[0][1]
+        complete = whole.complete and len(records) == plan.gpus  # parts may be missing after an interrupt
+        path = store.RecordPlace(plan.runs).save(replace(whole, complete=complete))
+        add_record(path, plan.runs)
     except PrismBenchError as error:
         return NightlyMeasurement(error.exit_code, None, interrupted, (*lost, f"the parts cannot be merged: {error}"))
-
-
-def _merged(plan: NightlyPlan, kept: Sequence[Path]) -> Path:
-    """Write one record of the parts; mark it incomplete if parts are missing after an interrupt."""
-    records = [(str(path), store.read(path)) for path in kept]
-    whole = merge(records) if len(records) > 1 else records[0][1]
-    complete = whole.complete and len(records) == plan.gpus
-    path = store.RecordPlace(plan.runs).save(replace(whole, complete=complete))
-    add_record(path, plan.runs)
-    return path
+    return NightlyMeasurement(0, path, interrupted, lost)
 
 
 def _lost_parts(parts: Iterable[NightlyChild]) -> tuple[str, ...]:
@@ -356,7 +351,11 @@ def _round(
 ) -> NightlyMeasurement:
     """Measure the cases in `processes` more processes, and add them to the record at `path`."""
     record = store.read(path)
-    parts = [_started(plan, stem, part, cases_there, processes) for part, cases_there in _shares(plan, record, cases)]
+    parts: list[NightlyChild] = []
+    for part, cases_there in _shares(plan, record, cases):
+        stem_of_part = stem.with_name(f"{stem.name}-{part}")
+        arguments = plan.again_arguments(stem_of_part.with_suffix(".json.gz"), cases_there, processes)
+        parts.append(started(arguments, stem_of_part, plan.devices[part - 1] if plan.gpus > 1 else None))
     interrupted = watched(parts, report)
     code = _worst_code(part.end() for part in parts)
     outputs = [part.log.with_suffix(".json.gz") for part in parts]
@@ -377,12 +376,6 @@ def _shares(plan: NightlyPlan, record: RunRecord, cases: Sequence[str]) -> Itera
         cases_there = [name for name in cases if kernels.get(name) in part["kernels"]]
         if cases_there:
             yield number, cases_there
-
-
-def _started(plan: NightlyPlan, stem: Path, part: int, cases: Sequence[str], processes: int) -> NightlyChild:
-    stem_of_part = stem.with_name(f"{stem.name}-{part}")
-    device = plan.devices[part - 1] if plan.gpus > 1 else None
-    return started(plan.again_arguments(stem_of_part.with_suffix(".json.gz"), cases, processes), stem_of_part, device)
 
 
 def _keep(record: RunRecord, path: Path, plan: NightlyPlan) -> None:
