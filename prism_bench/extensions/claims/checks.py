@@ -311,22 +311,18 @@ def fetched_next_to(place: str, suffix: str) -> bytes | None:
 
 
 def _content(place: str) -> bytes:
-    if is_address(place):
-        return _downloaded(place)
+    if not is_address(place):
+        try:
+            with Path(place).open("rb") as file:
+                return file.read(LARGEST_PAGE + 1)
+        except OSError as error:
+            raise ResultsError(f"{place}: {error.strerror or error}") from error
+    _require_safe(place)
     try:
-        with Path(place).open("rb") as file:
-            return file.read(LARGEST_PAGE + 1)
-    except OSError as error:
-        raise ResultsError(f"{place}: {error.strerror or error}") from error
-
-
-def _downloaded(address: str) -> bytes:
-    _require_safe(address)
-    try:
-        with urllib.request.build_opener(_LocalHandler).open(address, timeout=SECONDS) as answer:
+        with urllib.request.build_opener(_LocalHandler).open(place, timeout=SECONDS) as answer:
             return answer.read(LARGEST_PAGE + 1)
     except (OSError, ValueError, http.client.HTTPException) as error:
-        raise ResultsError(f"{address}: {getattr(error, 'reason', None) or error}") from None
+        raise ResultsError(f"{place}: {getattr(error, 'reason', None) or error}") from None
 
 
 class _LocalHandler(urllib.request.HTTPHandler):

@@ -169,41 +169,28 @@ class NoSource:
     where: str = ""
 
 
-@dataclass
-class _Parts:
-    """Packed files by hash, and missing parts, of a claim in the making."""
-
-    files: dict[str, PackedFile] = field(default_factory=dict[str, PackedFile])
-    missing: list[str] = field(default_factory=list[str])
-
-    def keep(self, content: bytes) -> str:
-        key = sha256(content)
-        self.files[key] = packed(content)
-        return key
-
-
 def claim_of(contest: ClaimContest, sources: Sequence[SideSource | NoSource], origin: str = OWN) -> Claim:
     """Return the claim about the kernel and the baseline of a contest, with their `sources` in this order.
 
     A ResultsError if the records cannot carry a claim, or measured other code.
     """
-    parts = _Parts()
+    contents = _ClaimContents()
     names = [side[1] for side in (contest.kernel, contest.baseline)]
     records = tuple(encode(trimmed(record, names, contest.metric)) for record in contest.records)
     # Encoded records keep four digits of a sample. The figures follow from these, not from the full samples.
     rounded = tuple(decode(plain, f"records[{number}]") for number, plain in enumerate(records))
     contest = replace(contest, records=rounded)
     kernel, baseline = (
-        _side(contest, side, source, parts)
+        contents.add_side(contest, side, source)
         for side, source in zip((contest.kernel, contest.baseline), sources, strict=True)
     )
     figures = derived(contest, baseline.name)
     inputs = ClaimInputs(figures.seeds)
     if isinstance(sources[0], SideSource):
-        inputs = ClaimInputs(figures.seeds, HIDDEN, _input_hashes(sources[0].case, parts))
-    parts.missing += missing_of(contest, figures.ceilings)
+        inputs = ClaimInputs(figures.seeds, HIDDEN, contents.input_hashes(sources[0].case))
+    contents.missing += missing_of(contest, figures.ceilings)
     if any(isinstance(source, NoSource) for source in sources):
-        parts.missing += ["machine code, launches, the reference and inputs", "the protocol of the measurement"]
+        contents.missing += ["machine code, launches, the reference and inputs", "the protocol of the measurement"]
     return sealed(
         Claim(
             format=FORMAT,
@@ -222,11 +209,89 @@ def claim_of(contest: ClaimContest, sources: Sequence[SideSource | NoSource], or
             protocol=figures.protocol,
             ceilings=figures.ceilings,
             software=figures.software,
-            missing=tuple(dict.fromkeys(parts.missing)),
+            missing=tuple(dict.fromkeys(contents.missing)),
             records=records,
-            files=parts.files,
+            files=contents.files,
         )
     )
+
+
+@dataclass
+class _ClaimContents:
+    """Packed files by hash, and missing parts, of a claim in the making."""
+
+    files: dict[str, PackedFile] = field(default_factory=dict[str, PackedFile])
+    missing: list[str] = field(default_factory=list[str])
+
+    def add_side(self, contest: ClaimContest, side: tuple[int, str, str], source: SideSource | NoSource) -> ClaimSide:
+        number, name, subject = side
+        result, record = contest.case(side), contest.records[number]
+        title = baseline_name(result, subject) + (f" at {source.where}" if source.where else "")
+        without_code = timed(ClaimSide(title, number, name, subject, 0.0, None, None), contest.medians(side))
+        if isinstance(source, NoSource):
+            self.missing.append(f"the sources of {title}")
+            return without_code
+        contents = files_of(source.case, source.folder)
+        with_files = msgspec.structs.replace(
+            without_code, spec=next(iter(contents)), files=hashes(contents), choice=dict(source.case.choice)
+        )
+        for content in contents.values():
+            self._keep(content)
+        if subject.startswith(PEER):
+            return with_files
+        device = device_in(record)
+        code = self._code(source.case, device, record)
+        _require_same_code(source, result, record, code)
+        if len(code) == 1 and record.backend == "cuda" and code[0].sass != result.code.get("sass", code[0].sass):
+            self.missing.append(f"the machine code of {title}: {code[0].compiler} here makes other than what was timed")
+            del self.files[code[0].cubin]
+            code = ()
+        return msgspec.structs.replace(with_files, launches=launches_of(source.case, device), code=code)
+
+    def _keep(self, content: bytes) -> str:
+        key = sha256(content)
+        self.files[key] = packed(content)
+        return key
+
+    def _code(self, case: Case, device: Device, record: RunRecord) -> tuple[ClaimedCode, ...]:
+        why = f"none runs on the backend {record.backend}"
+        if record.backend in _COMPILED_ON:
+            try:
+                if built := built_for(case, device):
+                    return tuple(self._code_of_cubins(built, str(device.compute_capability)))
+                why = "it is made where it is called"
+            except PrismBenchError as error:
+                why = str(error)
+        self.missing.append(f"the machine code of {case.name}: {why}")
+        return ()
+
+    def _code_of_cubins(self, built: BuiltCode, architecture: str) -> Iterator[ClaimedCode]:
+        for path in dict.fromkeys(kernel.path for kernel in built.kernels.values()):
+            cubin = path.read_bytes()
+            entries: dict[str, dict[str, Any]] = {
+                str(instance): {
+                    "symbol": kernel.symbol,
+                    "registers": kernel.resources.registers,
+                    "spilled": kernel.resources.spill_stores + kernel.resources.spill_loads,
+                    "shared": kernel.resources.shared_bytes,
+                    **({"card": _plain_card(kernel.card)} if kernel.card else {}),
+                }
+                for instance, kernel in built.kernels.items()
+                if kernel.path == path
+            }
+            yield ClaimedCode(architecture, built.compiler, sass_hash(cubin), self._keep(cubin), entries)
+
+    def input_hashes(self, case: Case) -> dict[str, str]:
+        hashed = hashes_of_inputs(case)
+        if not hashed:
+            why = "they are too large, and known by spec and seed" if _inputs(case) else "it reads none"
+            self.missing.append(f"{INPUT_HASHES}: {why}")
+        return hashed
+
+
+def _plain_card(card: LaunchCard) -> dict[str, Any]:
+    """Return a launch card as plain values, without the path of its cubin."""
+    return {key: msgspec.to_builtins(value) for key, value in vars(card).items() if key != "cubin"}
 
 
 def device_in(record: RunRecord) -> Device:
@@ -236,32 +301,6 @@ def device_in(record: RunRecord) -> Device:
     if not isinstance(capability, int) or capability not in _SHARED_KB:
         return Device()
     return Device(int(facts.get("sm_count", 4)), _SHARED_KB[capability] << 10, capability)
-
-
-def _side(contest: ClaimContest, side: tuple[int, str, str], source: SideSource | NoSource, parts: _Parts) -> ClaimSide:
-    number, name, subject = side
-    result, record = contest.case(side), contest.records[number]
-    title = baseline_name(result, subject) + (f" at {source.where}" if source.where else "")
-    without_code = timed(ClaimSide(title, number, name, subject, 0.0, None, None), contest.medians(side))
-    if isinstance(source, NoSource):
-        parts.missing.append(f"the sources of {title}")
-        return without_code
-    contents = files_of(source.case, source.folder)
-    with_files = msgspec.structs.replace(
-        without_code, spec=next(iter(contents)), files=hashes(contents), choice=dict(source.case.choice)
-    )
-    for content in contents.values():
-        parts.keep(content)
-    if subject.startswith(PEER):
-        return with_files
-    device = device_in(record)
-    code = _code(source.case, device, record, parts)
-    _require_same_code(source, result, record, code)
-    if len(code) == 1 and record.backend == "cuda" and code[0].sass != result.code.get("sass", code[0].sass):
-        parts.missing.append(f"the machine code of {title}: {code[0].compiler} here makes other than what was timed")
-        del parts.files[code[0].cubin]
-        code = ()
-    return msgspec.structs.replace(with_files, launches=launches_of(source.case, device), code=code)
 
 
 def launches_of(case: Case, device: Device) -> tuple[ClaimedLaunch, ...]:
@@ -285,41 +324,6 @@ def built_for(case: Case, device: Device) -> BuiltCode | None:
     """Return the machine code of a case for a device; None if it launches nothing."""
     request = build_request(case, device) if case.spec.source and case.spec.callable is None else None
     return build(request) if request else None
-
-
-def _code(case: Case, device: Device, record: RunRecord, parts: _Parts) -> tuple[ClaimedCode, ...]:
-    why = f"none runs on the backend {record.backend}"
-    if record.backend in _COMPILED_ON:
-        try:
-            if built := built_for(case, device):
-                return tuple(_code_of_cubins(built, str(device.compute_capability), parts))
-            why = "it is made where it is called"
-        except PrismBenchError as error:
-            why = str(error)
-    parts.missing.append(f"the machine code of {case.name}: {why}")
-    return ()
-
-
-def _code_of_cubins(built: BuiltCode, architecture: str, parts: _Parts) -> Iterator[ClaimedCode]:
-    for path in dict.fromkeys(kernel.path for kernel in built.kernels.values()):
-        cubin = path.read_bytes()
-        entries: dict[str, dict[str, Any]] = {
-            str(instance): {
-                "symbol": kernel.symbol,
-                "registers": kernel.resources.registers,
-                "spilled": kernel.resources.spill_stores + kernel.resources.spill_loads,
-                "shared": kernel.resources.shared_bytes,
-                **({"card": _plain_card(kernel.card)} if kernel.card else {}),
-            }
-            for instance, kernel in built.kernels.items()
-            if kernel.path == path
-        }
-        yield ClaimedCode(architecture, built.compiler, sass_hash(cubin), parts.keep(cubin), entries)
-
-
-def _plain_card(card: LaunchCard) -> dict[str, Any]:
-    """Return a launch card as plain values, without the path of its cubin."""
-    return {key: msgspec.to_builtins(value) for key, value in vars(card).items() if key != "cubin"}
 
 
 def _require_same_code(source: SideSource, result: CaseResult, record: RunRecord, code: Sequence[ClaimedCode]) -> None:
@@ -350,14 +354,6 @@ def _is_unchanged(source: SideSource, record: RunRecord) -> bool:
         return False
 
 
-def _input_hashes(case: Case, parts: _Parts) -> dict[str, str]:
-    hashed = hashes_of_inputs(case)
-    if not hashed:
-        why = "they are too large, and known by spec and seed" if _inputs(case) else "it reads none"
-        parts.missing.append(f"{INPUT_HASHES}: {why}")
-    return hashed
-
-
 def _inputs(case: Case) -> list[str]:
     return [array.name for array in case.spec.arrays if array.reads]
 
@@ -378,8 +374,8 @@ PROCESSES = 5  # of each side: Student's t of 8 degrees of freedom
 
 
 @dataclass(frozen=True)
-class ClaimEffort:
-    """Settings of a measurement of both sides: backend, fresh processes of each, seeds of verification, progress.
+class ClaimMeasurement:
+    """Measurement of both sides on a backend: fresh processes of each, seeds of verification, progress.
 
     `ceilings` are results of ceiling benchmarks that were measured on this machine just before.
     """
@@ -402,64 +398,49 @@ class ClaimEffort:
             watching=Watching(energy=False),
         )
 
+    def builds(self, builds: tuple[Build, Build]) -> tuple[RunRecord, RunRecord]:
+        """Return the records of two builds, whose processes took turns."""
+        return interleaved(builds, self.backend, pair_settings(self.settings), self.report)
 
-def measured_builds(builds: tuple[Build, Build], effort: ClaimEffort) -> tuple[RunRecord, RunRecord]:
-    """Return the records of two builds, whose processes took turns."""
-    return interleaved(builds, effort.backend, pair_settings(effort.settings), effort.report)
+    def peers(self, catalogue: Catalogue, cases: Sequence[Case]) -> RunRecord:
+        """Return the record of cases and all of their peers; on a device it has the ceilings of the machine."""
+        return run(catalogue, self.backend, cases, self.settings, self.report)
 
-
-def measured_peers(catalogue: Catalogue, case: Case, effort: ClaimEffort) -> RunRecord:
-    """Return the record of a case and all of its peers; on a device it has the ceilings of the machine."""
-    return run(catalogue, effort.backend, [case], effort.settings, effort.report)
-
-
-def with_ceilings(record: RunRecord, effort: ClaimEffort) -> RunRecord:
-    """Return the record with the ceilings of the machine; measure them if neither record nor effort has them."""
-    if any(case.ceiling and case.ceiling != "launch" for case in record.cases):
-        return record
-    known = {case.name for case in record.cases}
-    more = [case for case in effort.ceilings or _measured_ceilings(effort) if case.name not in known]
-    return replace(record, cases=(*record.cases, *more))
-
-
-def _measured_ceilings(effort: ClaimEffort) -> tuple[CaseResult, ...]:
-    """Return the results of the bundled catalogue's ceiling benchmarks, each in one process; empty without a device."""
-    if effort.backend != "cuda":
-        return ()
-    bundled = discover()
-    settings = replace(effort.settings, processes=1, peers=False)
-    record = run(bundled, effort.backend, ceiling_cases(bundled), settings, effort.report)
-    return tuple(case for case in record.cases if case.ceiling)
+    def with_ceilings(self, record: RunRecord) -> RunRecord:
+        """Return the record with the ceilings of the machine; measure them if neither it nor `ceilings` has them."""
+        if any(case.ceiling and case.ceiling != "launch" for case in record.cases):
+            return record
+        ceilings = self.ceilings
+        if not ceilings and self.backend == "cuda":
+            bundled = discover()
+            settings = replace(self.settings, processes=1, peers=False)
+            measured = run(bundled, self.backend, ceiling_cases(bundled), settings, self.report)
+            ceilings = tuple(case for case in measured.cases if case.ceiling)
+        known = {case.name for case in record.cases}
+        return replace(record, cases=(*record.cases, *(case for case in ceilings if case.name not in known)))
 
 
 # A claim from records, builds or kernels
+#
+# Code comes from the catalogue. `case` is a name, a workload or a label. `against` names the baseline if a record has
+# several; the default is the fastest peer.
 
 _Case = TypeVar("_Case")
 
 
-@dataclass(frozen=True)
-class ClaimRequest:
-    """Choice of a claim.
-
-    `case` is a name, a workload or a label. `against` names the baseline if a record has several; the default is the
-    fastest peer. The `catalogue` has the code.
-    """
-
-    catalogue: Catalogue
-    case: str | None = None
-    against: str | None = None
-    metric: str | None = None
-
-
-def of_record(path: Path, request: ClaimRequest) -> Claim:
+def of_record(
+    path: Path, catalogue: Catalogue, *, case: str | None = None, against: str | None = None, metric: str | None = None
+) -> Claim:
     """Return the claim about a case of one record, against a peer or another form of the same record."""
     record = _record(path)
-    return of_result(record, _chosen(record.cases, request.case), request)
+    return of_result(record, _chosen(record.cases, case), catalogue, against=against, metric=metric)
 
 
-def of_result(record: RunRecord, case: CaseResult, request: ClaimRequest) -> Claim:
+def of_result(
+    record: RunRecord, case: CaseResult, catalogue: Catalogue, *, against: str | None = None, metric: str | None = None
+) -> Claim:
     """Return the claim about that case of a record, against a peer or another form of the same record."""
-    metric, against = request.metric or case.main_metric, request.against
+    metric = metric or case.main_metric
     kernel = 0, case.name, "kernel"
     forms = [
         other
@@ -470,26 +451,35 @@ def of_result(record: RunRecord, case: CaseResult, request: ClaimRequest) -> Cla
     if against in names:
         rival = forms[names.index(against)]
         contest = ClaimContest(metric, (record,), kernel, (0, rival.name, "kernel"))
-        return _claim(contest, request, (case, rival), ("", ""))
+        return _claim(contest, catalogue, (case, rival), ("", ""))
     contest = ClaimContest(metric, (record,), kernel, (0, case.name, f"{PEER}{_peer(case, against, names)}"))
-    return claim_of(contest, [_source(case, request.catalogue)] * 2)
+    return claim_of(contest, [_source(case, catalogue)] * 2)
 
 
-def of_records(baseline: Path, kernel: Path, request: ClaimRequest) -> Claim:
+def of_records(
+    baseline: Path,
+    kernel: Path,
+    catalogue: Catalogue,
+    *,
+    case: str | None = None,
+    against: str | None = None,
+    metric: str | None = None,
+) -> Claim:
     """Return the claim that the second record's case is faster than the first record's, as `compare` pairs them."""
     records = _record(baseline), _record(kernel)
-    case = _chosen(records[1].cases, request.case)
-    metric = request.metric or case.main_metric
-    rivals = [rival for rival in records[0].cases if rival.workload == case.workload and rival.measurements]
-    named = [rival for rival in rivals if request.against in (rival.kernel, baseline_name(rival, "kernel"))]
-    rivals = named or [rival for rival in rivals if rival.name == case.name] or rivals
+    chosen = _chosen(records[1].cases, case)
+    rivals = [rival for rival in records[0].cases if rival.workload == chosen.workload and rival.measurements]
+    named = [rival for rival in rivals if against in (rival.kernel, baseline_name(rival, "kernel"))]
+    rivals = named or [rival for rival in rivals if rival.name == chosen.name] or rivals
     if len(rivals) != 1:
-        raise UsageError(f"{baseline}: {count_text(len(rivals), 'case')} at the workload of {case.name}; it takes one")
+        raise UsageError(
+            f"{baseline}: {count_text(len(rivals), 'case')} at the workload of {chosen.name}; it takes one"
+        )
     (rival,) = rivals
-    contest = ClaimContest(metric, records, (1, case.name, "kernel"), (0, rival.name, "kernel"))
-    if baseline_name(case, "kernel") != baseline_name(rival, "kernel"):
-        return _claim(contest, request, (case, rival), ("", ""))
-    return _claim(contest, request, (case, rival), _origins((kernel, baseline), records))
+    contest = ClaimContest(metric or chosen.main_metric, records, (1, chosen.name, "kernel"), (0, rival.name, "kernel"))
+    has_own_name = baseline_name(chosen, "kernel") != baseline_name(rival, "kernel")
+    origins = ("", "") if has_own_name else _origins((kernel, baseline), records)
+    return _claim(contest, catalogue, (chosen, rival), origins)
 
 
 def _origins(paths: tuple[Path, Path], records: tuple[RunRecord, RunRecord]) -> tuple[str, str]:
@@ -515,40 +505,54 @@ def _record(path: Path) -> RunRecord:
 
 
 def _claim(
-    contest: ClaimContest, request: ClaimRequest, cases: tuple[CaseResult, CaseResult], origins: tuple[str, str]
+    contest: ClaimContest, catalogue: Catalogue, cases: tuple[CaseResult, CaseResult], origins: tuple[str, str]
 ) -> Claim:
     """Return the claim with the code of both cases, or without code if another tool measured them."""
     if any(record.imported for record in contest.records):
         unknown_code = [NoSource(origin) for origin in origins]
         return claim_of(replace(contest, foreign=True), unknown_code, contest.records[0].backend)
-    sources = [_source(case, request.catalogue) for case in cases]
+    sources = [_source(case, catalogue) for case in cases]
     return claim_of(contest, [replace(source, where=origin) for source, origin in zip(sources, origins, strict=True)])
 
 
-def of_kernel(name: str, request: ClaimRequest, effort: ClaimEffort) -> Claim:
+def of_kernel(
+    name: str,
+    catalogue: Catalogue,
+    measurement: ClaimMeasurement,
+    *,
+    case: str | None = None,
+    against: str | None = None,
+    metric: str | None = None,
+) -> Claim:
     """Return the claim about a kernel, or `kernel:variant`, and its peers, measured now."""
     kernel, colon, variant = name.partition(":")
-    kernel = request.catalogue.kernel(kernel).name + colon + variant
-    cases = [case for case in request.catalogue.cases([kernel], LABELS) if case.kernel == kernel]
-    case = _named(cases, request.case)
-    if not open_backend(effort.backend).peers(case):
-        raise UsageError(f"{case.name}: {effort.backend} times no peer of it; name two kernels or two records")
-    record = measured_peers(request.catalogue, case, effort)
-    return of_result(record, _chosen(record.cases, case.name), request)
+    kernel = catalogue.kernel(kernel).name + colon + variant
+    chosen = _named([case for case in catalogue.cases([kernel], LABELS) if case.kernel == kernel], case)
+    if not open_backend(measurement.backend).peers(chosen):
+        raise UsageError(f"{chosen.name}: {measurement.backend} times no peer of it; name two kernels or two records")
+    record = measurement.peers(catalogue, [chosen])
+    return of_result(record, _chosen(record.cases, chosen.name), catalogue, against=against, metric=metric)
 
 
-def of_builds(operands: tuple[str, str], request: ClaimRequest, effort: ClaimEffort) -> Claim:
+def of_builds(
+    operands: tuple[str, str],
+    catalogue: Catalogue,
+    measurement: ClaimMeasurement,
+    *,
+    case: str | None = None,
+    metric: str | None = None,
+) -> Claim:
     """Return the claim that the second of two builds, or of two forms of a kernel, is faster; measured now."""
-    with opened(operands, Choice(request.catalogue, labels=LABELS)) as sides:
+    with opened(operands, Choice(catalogue, labels=LABELS)) as sides:
         cases = sides.builds[1].cases
-        kernel = _named(cases, request.case)
+        kernel = _named(cases, case)
         baseline = sides.builds[0].cases[cases.index(kernel)]
         if operands[0] == operands[1] or (sides.across == "variants" and baseline.name == kernel.name):
             raise UsageError(f"both sides are {kernel.name}; name two forms of a kernel, two commits or two folders")
         builds = (replace(sides.builds[0], cases=(baseline,)), replace(sides.builds[1], cases=(kernel,)))
-        first, second = measured_builds(builds, effort)
-        records = first, with_ceilings(second, effort)
-        metric = request.metric or _chosen(second.cases, kernel.name).main_metric
+        first, second = measurement.builds(builds)
+        records = first, measurement.with_ceilings(second)
+        metric = metric or _chosen(second.cases, kernel.name).main_metric
         contest = ClaimContest(metric, records, (1, kernel.name, "kernel"), (0, baseline.name, "kernel"))
         a, b = _build_origins(sides, operands, records)
         return claim_of(

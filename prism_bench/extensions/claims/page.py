@@ -104,7 +104,7 @@ def replay_json(replay: Replay) -> dict[str, Any]:
 def replay_view(replay: Replay) -> RenderableType:
     """Return the sentence, the answer and the checks for a terminal."""
     head = Text(replay.answer.word, _STYLES[replay.answer.word]) + Text(f": {replay.answer.because}")
-    lines = [f"{check.what}: {check.result}{f' ({check.words})' if check.words else ''}" for check in replay.checks]
+    lines = [f"{check.what}: {check.result}{f' ({check.text})' if check.text else ''}" for check in replay.checks]
     if replay.here:
         lines.insert(0, f"here, on {replay.device}: {times_text(replay.here.value)}, {interval_text(replay.here)}")
     return Group(Text(replay.sentence), head, *(Text(f"  {line}") for line in lines))
@@ -159,8 +159,8 @@ def claim_page(claim: Claim, replay: Replay | None = None, file: str = "claim.js
             style=files("prism_bench.report").joinpath("templates/style.css").read_text("utf-8"),
             record=record,
             device=device_of(record),
-            times_chart=_times_picture(claim),
-            ratios_chart=_ratios_picture(claim, replay),
+            times_chart=_times_chart(claim),
+            ratios_chart=_ratios_chart(claim, replay),
             rows=rows,
             interval=interval_text(claim.ratio),
             ratio=times_text(claim.ratio.value),
@@ -245,7 +245,11 @@ def _ceiling(name: str, rate: float) -> str:
 
 def _listings(claim: Claim) -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """Yield the files of both sides, of only the kernel, and of only the baseline, under the names of the sides."""
-    kernel, baseline = (dict(_sources(claim, side)) for side in claim.sides)
+    texts = {
+        key: file.content if file.encoding == "text" else f"{len(file.content):,} characters of {file.encoding}"
+        for key, file in claim.files.items()
+    }
+    kernel, baseline = ({path: texts[key] for path, key in side.files.items()} for side in claim.sides)
     names = [side.name for side in claim.sides]
     parts = (
         (" and ".join(names), [(path, text) for path, text in kernel.items() if baseline.get(path) == text]),
@@ -253,12 +257,6 @@ def _listings(claim: Claim) -> Iterator[tuple[str, list[tuple[str, str]]]]:
         (f"{names[1]} alone", [(path, text) for path, text in baseline.items() if kernel.get(path) != text]),
     )
     yield from ((name, listed) for name, listed in parts if listed)
-
-
-def _sources(claim: Claim, side: ClaimSide) -> Iterator[tuple[str, str]]:
-    for path, key in side.files.items():
-        file = claim.files[key]
-        yield path, file.content if file.encoding == "text" else f"{len(file.content):,} characters of {file.encoding}"
 
 
 # Pictures of the page: both times, and the ratios, on one axis
@@ -276,7 +274,7 @@ class _Bar:
     colour: str
 
 
-def _times_picture(claim: Claim) -> str:
+def _times_chart(claim: Claim) -> str:
     """Return both medians with their intervals, in seconds from 0, as an `<svg>` element."""
     bars = [
         _Bar(side.name, time_text(side.seconds), side.seconds, side.low, side.high, colour)
@@ -285,7 +283,7 @@ def _times_picture(claim: Claim) -> str:
     return _picture(bars, f"medians of {claim.kernel.name} and {claim.baseline.name}", base=0.0)
 
 
-def _ratios_picture(claim: Claim, replay: Replay | None) -> str:
+def _ratios_chart(claim: Claim, replay: Replay | None) -> str:
     """Return the claimed, expected and replayed ratio, with a line at 1, as an `<svg>` element."""
     bars = [_ratio_bar("claimed", claim.ratio, "accent")]
     if replay and replay.expected != claim.ratio:

@@ -37,7 +37,7 @@ from prism_bench.extensions.claims.document import (
 )
 from prism_bench.extensions.claims.making import (
     PROCESSES,
-    ClaimEffort,
+    ClaimMeasurement,
     case_in,
     catalogue_at,
     contents_of,
@@ -46,10 +46,7 @@ from prism_bench.extensions.claims.making import (
     hashes,
     hashes_of_inputs,
     launches_of,
-    measured_builds,
-    measured_peers,
     unpacked,
-    with_ceilings,
 )
 from prism_bench.io.files import default_folder, temporary_folder
 from prism_bench.measure.plausibility import LaunchWork, Limits, is_fp32
@@ -86,7 +83,7 @@ class ReplayCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     what: str
     result: CheckResult
-    words: str = ""
+    text: str = msgspec.field(default="", name="words")
 
 
 class Replay(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -339,7 +336,7 @@ class SideChecks:
             try:
                 entries = verify(backend, case, (0, secrets.randbelow(1 << 31) + 2))
             except (BackendUnavailable, CompilationFailed) as error:  # a case that is not emulated is not wrong
-                if str(error) not in [check.words for check in self.results]:
+                if str(error) not in [check.text for check in self.results]:
                     self._add(f"outputs of {case.name}", "open", str(error))
                 continue
             except PrismBenchError as error:
@@ -380,14 +377,16 @@ def _require_entries(side: ClaimSide, made: RecompiledCode) -> None:
 # The replay
 
 
-@dataclass(frozen=True)
-class ReplayRequest:
-    """Settings of a replay: the catalogue of known files, backend, processes, trust in the source, and progress.
+@dataclass
+class ClaimReplay:
+    """Replay of a checked claim with its records; `catalogue` has the known files, and a source may be `trusted`.
 
     `contest` has measurements of this claim from a run of many claims, if its files are the catalogue's; without it the
     claim's own files are measured. `ceilings` were measured just before.
     """
 
+    claim: Claim
+    records: tuple[RunRecord, ...]
     catalogue: Catalogue
     backend: str | None = None
     processes: int = PROCESSES
@@ -395,15 +394,6 @@ class ReplayRequest:
     report: Callable[[Progress], object] = lambda event: None
     contest: ClaimContest | None = None
     ceilings: tuple[CaseResult, ...] = ()
-
-
-@dataclass
-class ClaimReplay:
-    """Replay of a checked claim with its records."""
-
-    claim: Claim
-    records: tuple[RunRecord, ...]
-    request: ReplayRequest
     _here: ClaimRatio | None = field(default=None, init=False)
     _expected: ClaimRatio | None = field(default=None, init=False)
     _place: tuple[str, str] = field(default=("", ""), init=False)
@@ -435,14 +425,14 @@ class ClaimReplay:
     def _answer(self) -> ReplayAnswer:
         if not self.claim.kernel.files or not self.claim.baseline.files:
             return _open(f"the claim lacks {'; '.join(self.claim.missing)}")
-        on_host = self._checks.unknown_files(self.request.catalogue, on_host=True)
-        if on_host and not self.request.trusted:
+        on_host = self._checks.unknown_files(self.catalogue, on_host=True)
+        if on_host and not self.trusted:
             return _open(f"{on_host[0]} would run on the host and is not in the catalogue here; --trust-source runs it")
         with self._sides() as sides:
             self._checks.require_files(sides)
             self._checks.require_launches(sides)
             self._checks.require_inputs(sides[0].case)
-            if self._checks.unknown_files(self.request.catalogue) and not self.request.trusted:
+            if self._checks.unknown_files(self.catalogue) and not self.trusted:
                 return self._jailed(sides)
             for replayed in _with_code(sides):
                 self._checks.compare_code(replayed)
@@ -472,7 +462,7 @@ class ClaimReplay:
 
     def _verified_and_measured(self, sides: tuple[ReplaySide, ReplaySide]) -> ReplayAnswer:
         """Measure both sides if this machine can, else verify them on the emulator."""
-        name = self.request.backend or self.claim.backend
+        name = self.backend or self.claim.backend
         try:
             backend = open_backend(name)
         except BackendUnavailable as error:
@@ -506,10 +496,8 @@ class ClaimReplay:
 
     def _measured(self, sides: tuple[ReplaySide, ReplaySide]) -> ReplayAnswer:
         """Measure both sides in turn, verified on a seed that is drawn now, and compare the ratios."""
-        effort = ClaimEffort(
-            self._place[0], self.request.processes, drawn_seeds(), self.request.report, self.request.ceilings
-        )
-        contest = self.request.contest or self._contest(sides, effort)
+        measurement = ClaimMeasurement(self._place[0], self.processes, drawn_seeds(), self.report, self.ceilings)
+        contest = self.contest or self._contest(sides, measurement)
         for side in (contest.kernel, contest.baseline):
             result = contest.records[side[0]].case(side[1])
             if result and result.status in ("wrong", "crashed"):
@@ -524,7 +512,7 @@ class ClaimReplay:
         seeds = list(dict.fromkeys(str(entry["seed"]) for entry in entries if "seed" in entry))
         text = f"both sides, on {'seeds' if len(seeds) > 1 else 'seed'} {' and '.join(seeds)}"
         self._checks.results.append(ReplayCheck("outputs", "right", text))
-        limited = with_ceilings(contest.records[contest.kernel[0]], effort)
+        limited = measurement.with_ceilings(contest.records[contest.kernel[0]])
         if self._place[1] == self.claim.device:
             if impossible := self._checks.impossible_time(sides, contest, limits_of(limited)):
                 return ReplayAnswer("not reproduced", impossible)
@@ -535,17 +523,17 @@ class ClaimReplay:
             return _open(f"{compared.because}; {other}")
         return ReplayAnswer(compared.word, f"{compared.because}; {other}")
 
-    def _contest(self, sides: tuple[ReplaySide, ReplaySide], effort: ClaimEffort) -> ClaimContest:
+    def _contest(self, sides: tuple[ReplaySide, ReplaySide], measurement: ClaimMeasurement) -> ClaimContest:
         kernel, baseline = sides
         name = kernel.case.name
         if baseline.is_peer:
-            record = measured_peers(kernel.catalogue, kernel.case, effort)
+            record = measurement.peers(kernel.catalogue, [kernel.case])
             return ClaimContest(self.claim.metric, (record,), (0, name, "kernel"), (0, name, baseline.side.subject))
         builds = (
             Build("baseline", baseline.catalogue, (baseline.case,)),
             Build("kernel", kernel.catalogue, (kernel.case,)),
         )
-        records = measured_builds(builds, effort)
+        records = measurement.builds(builds)
         return ClaimContest(self.claim.metric, records, (1, name, "kernel"), (0, baseline.case.name, "kernel"))
 
     def _compared(self, limited: RunRecord) -> ReplayAnswer:

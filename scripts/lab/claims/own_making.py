@@ -10,7 +10,7 @@ from lab.claims.together import JointRecords, measured_together, with_ceilings_o
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.extensions.claims.document import Claim, encoded
-from prism_bench.extensions.claims.making import ClaimRequest, SideSource, claim_of, of_result
+from prism_bench.extensions.claims.making import SideSource, claim_of, of_result
 from prism_bench.io.files import write_atomically
 from prism_bench.record.run_record import RunRecord
 
@@ -45,22 +45,21 @@ class OwnMaking:
 
     def _recorded(self, one: ListedClaim, record: RunRecord) -> Claim | None:
         """Return the claim that the record makes; None where it makes none."""
-        request = ClaimRequest(self.catalogue, against=one.baseline or one.against)
         try:
             result = record.case(one.sides(self.catalogue).kernel.name)
             if result is None:
                 raise ResultsError("the record has no such case")
-            return of_result(record, result, request)
+            return of_result(record, result, self.catalogue, against=one.baseline or one.against)
         except PrismBenchError as error:
             self._refused[one.name] = str(error)
             return None
 
     def _measured(self, wanted: Sequence[ListedClaim]) -> Iterator[str]:
-        effort = self.here.effort
+        measurement = self.here.measurement
         for group in ([one for one in wanted if not one.baseline], [one for one in wanted if one.baseline]):
             if group and self.here.left > 0:
-                records = measured_together(self.catalogue, [one.sides(self.catalogue) for one in group], effort)
-                effort = with_ceilings_of(effort, records)
+                records = measured_together(self.catalogue, [one.sides(self.catalogue) for one in group], measurement)
+                measurement = with_ceilings_of(measurement, records)
                 yield from (self._written(one, self._claimed(one, records)) for one in group)
             else:
                 yield from (f"{self._path(one)}: left for the next call" for one in group)
@@ -72,7 +71,7 @@ class OwnMaking:
                 result = records.builds[1].case(sides.kernel.name)
                 if result is None:
                     raise ResultsError(f"{sides.kernel.name} has no result")
-                return of_result(records.builds[1], result, ClaimRequest(self.catalogue, against=one.against))
+                return of_result(records.builds[1], result, self.catalogue, against=one.against)
             sources = [SideSource(case, self.catalogue.folder) for case in (sides.kernel, sides.baseline)]
             return claim_of(records.contest(sides, _metric(records, sides.kernel.name)), sources)
         except PrismBenchError as error:

@@ -8,8 +8,8 @@ from lab.claims.own_files import answer_file, answer_in, claim_files, sides_here
 from lab.claims.own_run import OwnRun
 from lab.claims.together import Contestants, measured_together, with_ceilings_of
 from prism_bench.extensions.claims.checks import checked
-from prism_bench.extensions.claims.document import PEER, Claim, ClaimContest, canonical, read_bytes
-from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest, drawn_seeds
+from prism_bench.extensions.claims.document import PEER, Claim, canonical, read_bytes
+from prism_bench.extensions.claims.replaying import ClaimReplay, drawn_seeds
 from prism_bench.io.files import write_atomically
 from prism_bench.record.run_record import RunRecord
 
@@ -35,7 +35,7 @@ class OwnReplays:
     current: bool = False
 
     def __post_init__(self) -> None:
-        self._effort = replace(self.here.effort, seeds=drawn_seeds())
+        self._measurement = replace(self.here.measurement, seeds=drawn_seeds())
 
     def replay(self) -> Iterator[tuple[str, int]]:
         """Yield what came of each claim, and its exit code."""
@@ -65,26 +65,24 @@ class OwnReplays:
 
     def _measured(self, group: Sequence[OpenClaim]) -> Iterator[tuple[str, int]]:
         sides = [one.sides for one in group if one.sides]
-        records = measured_together(self.here.catalogue, sides, self._effort) if sides else None
+        records = measured_together(self.here.catalogue, sides, self._measurement) if sides else None
         if records:
-            self._effort = with_ceilings_of(self._effort, records)
-        for one in group:
-            peer = one.claim.baseline.subject.removeprefix(PEER)
-            contest = records.contest(one.sides, one.claim.metric, peer) if records and one.sides else None
-            found = ClaimReplay(one.claim, one.records, self._request(contest)).replay()
-            write_atomically(one.place, f"{canonical(found)}\n".encode())
-            yield f"{one.place}: {found.answer.word}: {found.answer.because}", found.exit_code
-
-    def _request(self, contest: ClaimContest | None) -> ReplayRequest:
-        here = self.here
-        return ReplayRequest(
-            here.catalogue,
-            here.backend.name,
-            here.processes,
-            trusted=True,
-            contest=contest,
-            ceilings=self._effort.ceilings,
-        )
+            self._measurement = with_ceilings_of(self._measurement, records)
+        for open_claim in group:
+            claim, pair = open_claim.claim, open_claim.sides
+            peer = claim.baseline.subject.removeprefix(PEER)
+            replay = ClaimReplay(
+                claim,
+                open_claim.records,
+                self.here.catalogue,
+                self.here.backend.name,
+                self.here.processes,
+                trusted=True,
+                contest=records.contest(pair, claim.metric, peer) if records and pair else None,
+                ceilings=self._measurement.ceilings,
+            ).replay()
+            write_atomically(open_claim.place, f"{canonical(replay)}\n".encode())
+            yield f"{open_claim.place}: {replay.answer.word}: {replay.answer.because}", replay.exit_code
 
 
 def _is_pair(one: OpenClaim) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from prism_bench.backends import Backend
 from prism_bench.catalogue import Catalogue
-from prism_bench.extensions.claims.making import PROCESSES, ClaimEffort
+from prism_bench.extensions.claims.making import PROCESSES, ClaimMeasurement
 from prism_bench.record.identity import machine
 
 
@@ -37,6 +37,6 @@ class OwnRun:
         return str(self.backend.facts().get("uuid") or "")
 
     @property
-    def effort(self) -> ClaimEffort:
-        """How sides are measured here."""
-        return ClaimEffort(self.backend.name, self.processes)
+    def measurement(self) -> ClaimMeasurement:
+        """The measurement of sides here."""
+        return ClaimMeasurement(self.backend.name, self.processes)

@@ -5,9 +5,8 @@ from dataclasses import dataclass, replace
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.extensions.claims.document import PEER, ClaimContest
-from prism_bench.extensions.claims.making import ClaimEffort, measured_builds, with_ceilings
+from prism_bench.extensions.claims.making import ClaimMeasurement
 from prism_bench.record.run_record import RunRecord
-from prism_bench.run import run
 from prism_bench.run.builds import Build
 from prism_bench.spec.case import Case
 
@@ -34,19 +33,23 @@ class JointRecords:
         return ClaimContest(metric, self.builds, (1, name, "kernel"), (0, sides.baseline.name, "kernel"))
 
 
-def measured_together(catalogue: Catalogue, sides: Sequence[Contestants], effort: ClaimEffort) -> JointRecords:
+def measured_together(
+    catalogue: Catalogue, sides: Sequence[Contestants], measurement: ClaimMeasurement
+) -> JointRecords:
     """Return the records of all sides: of kernels next to their peers, or of two builds in turn, never of both."""
-    kernels = list(dict.fromkeys(one.kernel for one in sides))
-    baselines = list(dict.fromkeys(one.baseline for one in sides if one.baseline))
+    kernels = list(dict.fromkeys(pair.kernel for pair in sides))
+    baselines = list(dict.fromkeys(pair.baseline for pair in sides if pair.baseline))
     if not baselines:
-        record = run(catalogue, effort.backend, kernels, effort.settings, effort.report)
+        record = measurement.peers(catalogue, kernels)
         return JointRecords((record, record))
     a, b = (Build(name, catalogue, tuple(cases)) for name, cases in (("baseline", baselines), ("kernel", kernels)))
-    first, second = measured_builds((a, b), effort)
-    return JointRecords((first, with_ceilings(second, effort)))
+    first, second = measurement.builds((a, b))
+    return JointRecords((first, measurement.with_ceilings(second)))
 
 
-def with_ceilings_of(effort: ClaimEffort, records: JointRecords) -> ClaimEffort:
-    """Return the effort with the ceilings that a run measured, so that the next one need not."""
-    found = tuple(case for case in records.builds[1].cases if case.ceiling and case.measurements)
-    return replace(effort, ceilings=found) if any(case.ceiling != "launch" for case in found) else effort
+def with_ceilings_of(measurement: ClaimMeasurement, records: JointRecords) -> ClaimMeasurement:
+    """Return the measurement with the ceilings that a run measured, so that they are not measured again."""
+    ceilings = tuple(case for case in records.builds[1].cases if case.ceiling and case.measurements)
+    return (
+        replace(measurement, ceilings=ceilings) if any(case.ceiling != "launch" for case in ceilings) else measurement
+    )

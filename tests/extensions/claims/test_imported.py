@@ -7,8 +7,8 @@ import pytest
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import encoded
-from prism_bench.extensions.claims.making import ClaimRequest, of_record, of_records
-from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
+from prism_bench.extensions.claims.making import of_record, of_records
+from prism_bench.extensions.claims.replaying import ClaimReplay
 from prism_bench.record.formats import read_foreign
 from tests.extensions.claims.planted import resealed
 from tests.record.formats.results import google_benchmark, nvbench, repetition
@@ -43,15 +43,13 @@ def google(folder, seconds):
 
 def claims(folder, catalogue):
     """By tool, a claim that its results make."""
-
-    def request(case, against=None):
-        return ClaimRequest(catalogue, case, against)
-
+    benchmarks = google(folder / "c", 40), google(folder / "d", 20)
+    row = "triton[x_val=(4096, 256)]"
     return {
-        "nvbench": of_records(*(nvbench(folder / name) for name in "ab"), request("copy[n=1024,T=F32]")),
-        "google-benchmark": of_records(google(folder / "c", 40), google(folder / "d", 20), request("BM_sum[n=8]")),
-        "kernelbench": of_records(*kernelbench(folder / "k"), request("sample0[problem=1]")),
-        "tritonbench": of_record(tritonbench(folder / "t"), request("triton[x_val=(4096, 256)]", "torch")),
+        "nvbench": of_records(*(nvbench(folder / name) for name in "ab"), catalogue, case="copy[n=1024,T=F32]"),
+        "google-benchmark": of_records(*benchmarks, catalogue, case="BM_sum[n=8]"),
+        "kernelbench": of_records(*kernelbench(folder / "k"), catalogue, case="sample0[problem=1]"),
+        "tritonbench": of_record(tritonbench(folder / "t"), catalogue, case=row, against="torch"),
     }
 
 
@@ -63,7 +61,7 @@ def test_results_of_other_tools_are_claims_that_lack_most(tmp_path, catalogue):
     for tool, one in made.items():
         assert (tool, None) == (one.origin, one.ratio.low), "one process knows no interval"
         assert {"machine code, launches, the reference and inputs", "ceilings of the machine"} <= set(one.missing)
-        replay = ClaimReplay(*checked(encoded(one), tool), ReplayRequest(catalogue)).replay()
+        replay = ClaimReplay(*checked(encoded(one), tool), catalogue).replay()
         assert ("cannot be decided here", 3, None) == (replay.answer.word, replay.exit_code, replay.here)
         assert "the claim lacks the sources of" in replay.answer.because
 
@@ -79,7 +77,7 @@ def test_what_a_table_does_not_say_is_missing(tmp_path, catalogue):
 )
 def test_a_row_without_a_baseline_names_the_others(tmp_path, catalogue, against, words):
     with pytest.raises(UsageError, match=words):
-        of_record(tritonbench(tmp_path), ClaimRequest(catalogue, "triton[x_val=(4096, 256)]", against))
+        of_record(tritonbench(tmp_path), catalogue, case="triton[x_val=(4096, 256)]", against=against)
 
 
 def test_an_imported_claim_cannot_pass_for_an_own_one(tmp_path, catalogue):
@@ -90,7 +88,7 @@ def test_an_imported_claim_cannot_pass_for_an_own_one(tmp_path, catalogue):
 
 def test_what_kernelbench_found_wrong_makes_no_claim(tmp_path, catalogue):
     with pytest.raises(ResultsError, match="KernelBench did not find it correct|no case"):
-        of_records(*kernelbench(tmp_path), ClaimRequest(catalogue, "sample0[problem=2]"))
+        of_records(*kernelbench(tmp_path), catalogue, case="sample0[problem=2]")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from prism_bench.errors import CompilationFailed, ResultsError
 from prism_bench.extensions.claims import replaying
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import ClaimRatio, encoded
-from prism_bench.extensions.claims.replaying import ClaimReplay, Replay, ReplayRequest, answer, scaled
+from prism_bench.extensions.claims.replaying import ClaimReplay, Replay, answer, scaled
 from prism_bench.spec.peer import PeerFacts
 from tests.extensions.claims.changes import forged_cubin
 from tests.extensions.claims.planted import claim_in, plant, record, resealed
@@ -26,9 +26,9 @@ def replayed(monkeypatch, catalogue):
 
     def run(made, *, seconds=(1e-5, 2e-5, 3e-5), processes=5, change=lambda one: one, **request):
         found = change(record(seconds=seconds, processes=processes))
-        monkeypatch.setattr(replaying, "measured_builds", lambda builds, effort: (found, found))
-        monkeypatch.setattr(replaying, "measured_peers", lambda catalogue, case, effort: found)
-        return ClaimReplay(*checked(encoded(made), "claim"), ReplayRequest(catalogue, **request)).replay()
+        monkeypatch.setattr(replaying.ClaimMeasurement, "builds", lambda *_: (found, found))
+        monkeypatch.setattr(replaying.ClaimMeasurement, "peers", lambda *_: found)
+        return ClaimReplay(*checked(encoded(made), "claim"), catalogue, **request).replay()
 
     return run
 
@@ -110,10 +110,10 @@ def test_python_that_is_not_here_does_not_run(claim, tmp_path, monkeypatch):
     made = claim_in(discover(other.folder))
     ran.unlink()
     content = checked(encoded(made), "claim")
-    found = ClaimReplay(*content, ReplayRequest(plant(tmp_path / "own"))).replay()
+    found = ClaimReplay(*content, plant(tmp_path / "own")).replay()
     assert ("cannot be decided here", False) == (found.answer.word, ran.exists())
     assert "arith/triple.py would run on the host" in found.answer.because
-    ClaimReplay(*content, ReplayRequest(plant(tmp_path / "mine"), "emulator", trusted=True)).replay()
+    ClaimReplay(*content, plant(tmp_path / "mine"), "emulator", trusted=True).replay()
     assert ran.exists(), "trusted, it runs"
 
 
@@ -124,14 +124,14 @@ def test_device_code_that_is_not_here_runs_in_a_jail(claim, catalogue, tmp_path,
     other = plant(tmp_path / "other")
     source = other.folder / "arith" / "triple.cu"
     source.write_text(source.read_text().replace("3.0f * x[i]", body))
-    found = ClaimReplay(*checked(encoded(claim_in(other)), "claim"), ReplayRequest(catalogue)).replay()
+    found = ClaimReplay(*checked(encoded(claim_in(other)), "claim"), catalogue).replay()
     outputs = [one for one in found.checks if one.what.startswith("outputs")]
     if any(one.result == "open" for one in outputs):
-        pytest.skip(outputs[0].words)
+        pytest.skip(outputs[0].text)
     assert word == found.answer.word, found.answer.because
     assert found.here is None
     (first, *_) = [one for one in found.checks if one.what.startswith("machine code")]
-    assert first.result == "same" or "NVRTC" in first.words, "the compiler runs in the jail, too"
+    assert first.result == "same" or "NVRTC" in first.text, "the compiler runs in the jail, too"
 
 
 def test_forged_code_that_is_not_here_is_refused_from_the_jail(catalogue, tmp_path):
@@ -144,7 +144,7 @@ def test_forged_code_that_is_not_here_is_refused_from_the_jail(catalogue, tmp_pa
     forged_cubin(plain)
     forged = checked(resealed(plain), "claim")
     try:
-        found = ClaimReplay(*forged, ReplayRequest(catalogue)).replay()
+        found = ClaimReplay(*forged, catalogue).replay()
     except ResultsError as error:
         assert "makes other instructions of its sources" in str(error)
     else:
@@ -185,14 +185,14 @@ def test_what_the_emulator_does_not_compile_stays_open(claim, catalogue, monkeyp
         raise CompilationFailed("no such instruction on a CPU")
 
     monkeypatch.setattr(replaying, "verify", fail)
-    found = ClaimReplay(*checked(encoded(claim), "claim"), ReplayRequest(catalogue, "emulator")).replay()
+    found = ClaimReplay(*checked(encoded(claim), "claim"), catalogue, "emulator").replay()
     assert "cannot be decided here" == found.answer.word
-    assert 1 == sum(one.words == "no such instruction on a CPU" for one in found.checks), "once, not for each case"
+    assert 1 == sum(one.text == "no such instruction on a CPU" for one in found.checks), "once, not for each case"
 
 
 def test_the_seeds_that_were_verified_are_named(replayed, claim):
     (outputs,) = [one for one in replayed(claim).checks if one.what == "outputs"]
-    assert outputs.words == "both sides, on seed 0", "the record has no other one"
+    assert outputs.text == "both sides, on seed 0", "the record has no other one"
 
 
 def ratio(value, low, high):

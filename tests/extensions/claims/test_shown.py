@@ -139,8 +139,8 @@ def test_a_claim_that_cannot_be_made_is_one_sentence(shell, kept, more, words): 
      (("triple:naive", "triple", "--backend", "numpy_reference"), "times references, not kernels")],
 )  # fmt: skip
 def test_what_no_measurement_can_mend_is_refused_before_it(shell, kept, monkeypatch, words, message):  # noqa: F811
-    monkeypatch.setattr(making, "measured_builds", None)
-    monkeypatch.setattr(making, "measured_peers", None)
+    monkeypatch.setattr(making.ClaimMeasurement, "builds", None)
+    monkeypatch.setattr(making.ClaimMeasurement, "peers", None)
     monkeypatch.setenv("PATH", "/nowhere")
     found = shell("claim", "--case", "S0", "--backend", "null", *kept[1], *words)
     assert (2, True) == (found.code, message in found.err), found.err

@@ -13,7 +13,7 @@ from prism_bench.compilation import nvrtc_version
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.extensions.claims.checks import checked
 from prism_bench.extensions.claims.document import LARGEST, encoded
-from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
+from prism_bench.extensions.claims.replaying import ClaimReplay
 from tests.extensions.claims.changes import AT_REPLAY, BY_COMPILING, FORGED, OF_CODE, forged_cubin, without_code
 from tests.extensions.claims.planted import claim_in, plant, record, resealed
 from tests.report.synthetic import case_result
@@ -73,7 +73,7 @@ def test_machine_code_that_is_not_of_the_sources_is_refused(plain, catalogue, na
     BY_COMPILING[name](changed)
     forged, records = checked(resealed(changed), "claim.json")
     with pytest.raises(ResultsError, match="other instructions of its sources|differ in the entry"):
-        ClaimReplay(forged, records, ReplayRequest(catalogue)).replay()
+        ClaimReplay(forged, records, catalogue).replay()
 
 
 def test_sources_with_headers_of_the_toolkit_do_not_prove_that_a_cubin_is_forged(tmp_path):
@@ -85,7 +85,7 @@ def test_sources_with_headers_of_the_toolkit_do_not_prove_that_a_cubin_is_forged
     if not plain["kernel"]["code"]:
         pytest.skip("no compiler of CUDA is here")
     forged_cubin(plain)
-    found = ClaimReplay(*checked(resealed(plain), "claim.json"), ReplayRequest(catalogue, "emulator")).replay()
+    found = ClaimReplay(*checked(resealed(plain), "claim.json"), catalogue, "emulator").replay()
     assert "other" in [one.result for one in found.checks if one.what.startswith("machine code")]
 
 
@@ -114,7 +114,7 @@ def test_a_shared_header_less_is_refused_where_the_bundled_catalogue_has_it(kept
     kept["files"] = {key: file for key, file in kept["files"].items() if key not in keys}
     forged, records = checked(resealed(kept), "claim.json")
     with pytest.raises(ResultsError, match=f"{header} is reached by its spec and not there"):
-        ClaimReplay(forged, records, ReplayRequest(discover())).replay()
+        ClaimReplay(forged, records, discover()).replay()
 
 
 def test_a_claim_without_code_that_says_so_is_taken(plain):
@@ -130,7 +130,7 @@ def test_what_the_files_do_not_do_is_refused_before_anything_runs(plain, catalog
     AT_REPLAY[name](changed)
     forged, records = checked(resealed(changed), "claim.json")
     with pytest.raises(ResultsError):
-        ClaimReplay(forged, records, ReplayRequest(catalogue)).replay()
+        ClaimReplay(forged, records, catalogue).replay()
 
 
 @pytest.mark.parametrize("name", ["sentence", "ratio", "time", "source", "launch"])

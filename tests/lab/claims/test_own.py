@@ -74,12 +74,12 @@ def test_many_claims_are_replayed_by_one_run_of_each_sort(words, tmp_path, capsy
     assert 0 == main([*words, "--only", "make", "--record", str(path)])
     runs = []
 
-    def run(catalogue, backend, cases, settings, report):
+    def peers(measurement, catalogue, cases):
         runs.append([case.name for case in cases])
         return record()
 
-    monkeypatch.setattr(together, "run", run)
-    monkeypatch.setattr(together, "measured_builds", lambda builds, effort: (record(), record()))
+    monkeypatch.setattr(together.ClaimMeasurement, "peers", peers)
+    monkeypatch.setattr(together.ClaimMeasurement, "builds", lambda *_: (record(), record()))
     assert 0 == main([*words, "--only", "replay"])
     printed = capsys.readouterr().out
     assert [["triple[n=1000]"]] == runs

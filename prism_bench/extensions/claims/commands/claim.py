@@ -1,6 +1,7 @@
 """`prism-bench claim`: a speed-up as one file that anyone can replay."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,7 @@ from prism_bench.errors import UsageError, unknown
 from prism_bench.io import files
 
 if TYPE_CHECKING:
-    from prism_bench.extensions.claims.document import Claim
-    from prism_bench.extensions.claims.making import ClaimRequest
+    from prism_bench.extensions.claims.making import ClaimMeasurement
 
 _REFERENCES = "numpy_reference"
 _DEFAULT_OUTPUT = Path("claim.json")
@@ -59,17 +59,23 @@ def command(
     """
     from prism_bench.extensions.claims.checks import sign as signed
     from prism_bench.extensions.claims.document import encoded
-    from prism_bench.extensions.claims.making import ClaimRequest, of_record, of_records
+    from prism_bench.extensions.claims.making import of_builds, of_kernel, of_record, of_records
     from prism_bench.extensions.claims.page import claim_json, claim_view, show_claim
     from prism_bench.io.files import write_atomically
 
     are_records = _are_records((a, b), against)
     _require_feasible({"--output": output, "--html": page, "--badge": badge}, (a, b or a), metric, sign)
-    request = ClaimRequest(options.open_catalogue(catalogue), case, against, metric)
-    if are_records:
-        claim = of_records(Path(a), Path(b), request) if b else of_record(Path(a), request)
+    code = options.open_catalogue(catalogue)
+    if are_records and b:
+        claim = of_records(Path(a), Path(b), code, case=case, against=against, metric=metric)
+    elif are_records:
+        claim = of_record(Path(a), code, case=case, against=against, metric=metric)
     else:
-        claim = _measured((a, b), request, backend, processes=processes, json=json)
+        with _measurement(backend, processes, quiet=json) as measurement:
+            if b:
+                claim = of_builds((a, b), code, measurement, case=case, metric=metric)
+            else:
+                claim = of_kernel(a, code, measurement, case=case, against=against, metric=metric)
     write_atomically(output, encoded(claim))
     options.remark(f"claim: {output}")
     show_claim(claim, None, (page, badge), output.name)
@@ -103,16 +109,15 @@ def _are_records(operands: tuple[str, str | None], against: str | None) -> bool:
     return are_files[0]
 
 
-def _measured(
-    operands: tuple[str, str | None], request: "ClaimRequest", backend: str | None, *, processes: int, json: bool
-) -> "Claim":
-    from prism_bench.extensions.claims.making import ClaimEffort, of_builds, of_kernel
+@contextmanager
+def _measurement(backend: str | None, processes: int, *, quiet: bool) -> "Iterator[ClaimMeasurement]":
+    """Yield the measurement of both sides with its progress on standard error."""
+    from prism_bench.extensions.claims.making import ClaimMeasurement
 
-    opened, (a, b) = options.choose_backend(backend, quiet=json), operands
+    opened = options.choose_backend(backend, quiet=quiet)
     if opened.name == _REFERENCES:
         raise UsageError(
             f"{_REFERENCES} times references, not kernels: a claim is measured on a GPU; --backend null shows how"
         )
     with files.held(), measuring.progress_bar() as report:
-        effort = ClaimEffort(opened.name, processes, report=report)
-        return of_builds((a, b), request, effort) if b else of_kernel(a, request, effort)
+        yield ClaimMeasurement(opened.name, processes, report=report)

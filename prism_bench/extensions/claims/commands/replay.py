@@ -37,7 +37,7 @@ def command(
     from prism_bench.extensions.claims.checks import checked, fetched, is_address, require_signature
     from prism_bench.extensions.claims.document import canonical
     from prism_bench.extensions.claims.page import replay_json, replay_view, require_places, show_claim
-    from prism_bench.extensions.claims.replaying import ClaimReplay, ReplayRequest
+    from prism_bench.extensions.claims.replaying import ClaimReplay
     from prism_bench.io.files import write_atomically
 
     require_places({"--output": output, "--html": page, "--badge": badge}, [claim])
@@ -45,8 +45,8 @@ def command(
     document, records = checked(content, claim)
     options.remark(f"signature: {require_signature(claim, content, signed_by)}")
     with files.held(), measuring.progress_bar() as report:
-        request = ReplayRequest(options.open_catalogue(catalogue), backend, processes, trust_source, report)
-        replay = ClaimReplay(document, records, request).replay()
+        known = options.open_catalogue(catalogue)
+        replay = ClaimReplay(document, records, known, backend, processes, trusted=trust_source, report=report).replay()
     if output:
         write_atomically(output, f"{canonical(replay)}\n".encode())
     show_claim(document, replay, (page, badge), claim if is_address(claim) else Path(claim).name)
