@@ -304,8 +304,7 @@ def _measured(
     trusted = selection.names("control") if selection and not selection.everything else ()
     began = time.perf_counter()
     effort = replace(effort, limit=limit, trusted=trusted, metrics=_metrics(judge.metric, effort.keep))
-    plan = measuring.PairPlan(sides, effort, growth, judge.on_fleet(sides, changed))
-    (a, b), save = place.measured(plan)
+    (a, b), save = place.measured(sides.builds, effort, growth, judge.on_fleet(sides, changed))
     comparison = judge.compared(a, b, key, changed)
     if selection:
         seconds = {**selection.seconds, **parts_of(time.perf_counter() - began, (a, b))}

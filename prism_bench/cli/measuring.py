@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from prism_bench.record.run_record import RunRecord
     from prism_bench.run import Forecast, Settings
     from prism_bench.run import Progress as Event
-    from prism_bench.run.builds import Build, Growth, Sides
+    from prism_bench.run.builds import Build, Growth
     from prism_bench.spec.case import Case, Device
     from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
     from prism_bench.workflows.tuning.choice import Applied
@@ -281,16 +281,6 @@ WorkersOption = Annotated[
 ]
 
 
-@dataclass(frozen=True)
-class PairPlan:
-    """What is measured: both `sides`, with what `effort`, and what decides on more processes, here or on a fleet."""
-
-    sides: "Sides"
-    effort: "PairEffort"
-    growth: "Growth"
-    judge: "PairJudge"
-
-
 class FleetPlace(Protocol):
     """Many boards as one place to measure, which shows its progress."""
 
@@ -316,8 +306,10 @@ class FleetPlace(Protocol):
         """Measure the cases on all boards; return one record. `keep` gets incomplete ones on the way."""
         ...
 
-    def compare(self, plan: "PairPlan") -> "tuple[Records, Saver[Records, object]]":
-        """Measure both sides of the plan; return the records and what keeps them."""
+    def compare(
+        self, builds: "tuple[Build, Build]", effort: "PairEffort", looks: tuple[int, ...], judge: "PairJudge"
+    ) -> "tuple[Records, Saver[Records, object]]":
+        """Measure both builds; return the records and what keeps them."""
         ...
 
     def tune(
@@ -360,9 +352,16 @@ class PairPlace:
         if self.fleet and any(refused.values()):
             raise UsageError(f"{next(name for name, is_set in refused.items() if is_set)}: leave it out with --fleet")
 
-    def measured(self, plan: PairPlan) -> "tuple[tuple[RunRecord, RunRecord], Saver[Records, object]]":
-        """Measure both sides; return the records and what keeps them."""
-        return self.fleet.compare(plan) if self.fleet else measured(plan.sides.builds, plan.effort, plan.growth)
+    def measured(
+        self, builds: "tuple[Build, Build]", effort: "PairEffort", growth: "Growth", judge: "PairJudge"
+    ) -> "tuple[tuple[RunRecord, RunRecord], Saver[Records, object]]":
+        """Measure both builds; `growth` decides here, `judge` on a fleet, whether a case needs more processes.
+
+        Return the records and what keeps them.
+        """
+        if self.fleet:
+            return self.fleet.compare(builds, effort, growth.looks, judge)
+        return measured(builds, effort, growth)
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from prism_bench.record import identity
 from prism_bench.record.run_record import CaseResult, RunRecord, decode_case, encode_case
 from prism_bench.run.forecast import MOST_READ, ROUGH, costs_of
 from prism_bench.run.job import Run, merge
-from prism_bench.run.pool import Progress, lanes_for
+from prism_bench.run.pool import lanes_for
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import RunClock, Settings, anchor_cases, ceiling_cases, from_plain, to_plain
 from prism_bench.spec.case import Case
@@ -47,10 +47,7 @@ class StreamedRun(Run):
     def __init__(self, catalogue: Catalogue, backend: str, settings: Settings, channel: JobChannel) -> None:
         self._channel = channel
         self._sent: dict[str, int] = {}
-        super().__init__(catalogue, backend, settings, self._progress)
-
-    def _progress(self, event: Progress) -> None:
-        self._channel.send({"task": event.task, "done": event.done, "total": event.total})
+        super().__init__(catalogue, backend, settings, channel.report)
 
     def keep(self, task: str, results: Sequence[CaseResult]) -> None:
         super().keep(task, results)

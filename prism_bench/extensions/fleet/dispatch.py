@@ -16,7 +16,6 @@ from prism_bench.extensions.fleet.fleet import (
     FleetBoard,
     JobChannel,
     JobMessage,
-    SeenWorker,
     claims,
     differing,
     failure,
@@ -485,12 +484,9 @@ class Dispatcher:
         new = live - known
         if new and self._gone:
             for board in self.rejoined(new, self._gone):
-                self._join(board)
-
-    def _join(self, board: FleetBoard) -> None:
-        self._gone = [gone for gone in self._gone if gone.key != board.key]
-        self.boards.append(board)
-        self.states[board.key] = BoardState(board.title)
+                self._gone = [gone for gone in self._gone if gone.key != board.key]
+                self.boards.append(board)
+                self.states[board.key] = BoardState(board.title)
 
 
 # Description of boards: facts of the backend, and the versions that must be equal on all boards
@@ -608,7 +604,8 @@ def replacements(
     left, boards = list(gone), list[FleetBoard]()
     try:
         for worker in fleet.seen(sorted(new)):
-            board = next((board for board in left if _fits(board.claim, worker)), None)
+            claimed = (board for board in left if board.claim.worker.host == worker.host)
+            board = next((board for board in claimed if board.claim.gpu in (None, *worker.gpus)), None)
             if board is None:
                 continue
             left.remove(board)
@@ -620,7 +617,3 @@ def replacements(
     except (BackendUnavailable, UsageError) as error:  # the worker may be lost again; the next look finds it
         warn(f"a worker that came back is not used: {error}")
     return boards
-
-
-def _fits(claim: BoardClaim, worker: SeenWorker) -> bool:
-    return claim.worker.host == worker.host and (claim.gpu is None or claim.gpu in worker.gpus)

@@ -19,6 +19,7 @@ from prism_bench.extensions.fleet.cluster import FleetSpec, connected, described
 from prism_bench.io.files import lock, path_part
 from prism_bench.monitor.nvml import VISIBLE, devices, visible
 from prism_bench.monitor.nvml import opened as nvml_opened
+from prism_bench.run.pool import Progress
 from prism_bench.spec.case import Device
 
 SETTINGS: Mapping[str, tuple[str, str, float]] = {  # settings of a board: title, unit and factor
@@ -231,6 +232,10 @@ class JobChannel:
             raise JobStopped(self._order["run"])
         self._write(f"{_TOPIC}-{self._order['run']}", {"number": self._order["number"], **event})
 
+    def report(self, progress: Progress) -> None:
+        """Send the progress of the job."""
+        self.send({"task": progress.task, "done": progress.done, "total": progress.total})
+
 
 def _carry_out(order: JobOrder) -> None:
     """Carry out the order in this worker of the fleet; send the result of its function as the event `result`.
@@ -254,15 +259,10 @@ def look(dask_worker: Any) -> dict[str, Any]:
     """Return host, name, GPUs in CUDA's order, and cores of this worker."""
     affinity = getattr(os, "sched_getaffinity", None)
     cores = sorted(affinity(0)) if affinity else list(range(os.cpu_count() or 1))
-    return {"host": platform.node(), "name": str(dask_worker.name), "gpus": _gpus(), "cores": cores}
-
-
-def _gpus() -> list[str]:
-    try:
-        with nvml_opened() as nvml:
-            return [device.uuid for device in visible(devices(nvml))]
-    except BackendUnavailable:
-        return []
+    gpus: list[str] = []
+    with suppress(BackendUnavailable), nvml_opened() as nvml:
+        gpus = [device.uuid for device in visible(devices(nvml))]
+    return {"host": platform.node(), "name": str(dask_worker.name), "gpus": gpus, "cores": cores}
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from prism_bench.extensions.fleet.dispatch import (
 from prism_bench.extensions.fleet.fleet import Fleet, FleetBoard, JobChannel
 from prism_bench.io.files import Due
 from prism_bench.record.run_record import RunRecord, decode, decode_measurement, encode, encode_measurement
-from prism_bench.run import Progress, Settings
+from prism_bench.run import Settings
 from prism_bench.run.builds import Build, Growth, interleaved, pair_settings
 from prism_bench.run.job import merge
 from prism_bench.run.pool import measuring
@@ -42,22 +42,13 @@ _PAIR_SECONDS = 3.0  # of a case on both sides in one pair of processes, roughly
 def measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     """Measure both sides of the order's tasks in this worker's processes; return the two records."""
     a, b = (_build(side, tasks) for side, tasks in zip(order["sides"], order["tasks"], strict=True))
-    judge = PairJudge(
-        **{
-            **order["judge"],
-            "rules": VerdictRules(**order["judge"]["rules"]),
-            "changed": tuple(order["judge"]["changed"]),
-        }
-    )
-
-    def report(progress: Progress) -> None:
-        channel.send({"task": progress.task, "done": progress.done, "total": progress.total})
-
+    facts = order["judge"]
+    judge = PairJudge(**{**facts, "rules": VerdictRules(**facts["rules"]), "changed": tuple(facts["changed"])})
     records = interleaved(
         (a, b),
         order["backend"],
         pair_settings(Settings(processes=order["looks"][0]), order["metrics"]),
-        report,
+        channel.report,
         growth=Growth(tuple(order["looks"]), judge.undecided),
         trusted=order["trusted"],
     )
@@ -123,12 +114,11 @@ class PairWork:
         """Return one record of each side; raise BackendUnavailable if no job has ended."""
         if not self.parts:
             raise BackendUnavailable("nothing was measured: " + "; ".join(self.given_up or ["no job has ended"]))
-        a, b = (self._merged([pair[side] for pair in self.parts], complete) for side in range(2))
-        return a, b
-
-    def _merged(self, records: Sequence[RunRecord], complete: bool) -> RunRecord:
-        merged = records[0] if len(records) == 1 else merge([(f"job {n}", job) for n, job in enumerate(records, 1)])
-        return replace(merged, complete=merged.complete and complete and not self.given_up)
+        sides: list[RunRecord] = []
+        for records in zip(*self.parts, strict=True):
+            merged = records[0] if len(records) == 1 else merge([(f"job {n}", job) for n, job in enumerate(records, 1)])
+            sides.append(replace(merged, complete=merged.complete and complete and not self.given_up))
+        return sides[0], sides[1]
 
 
 def _side(build: Build) -> dict[str, Any]:
@@ -186,12 +176,8 @@ AGAIN_SECONDS = 1.0  # of a process that times a configuration again
 def tuning_measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     """Tune the order's tasks on this worker's board; send the results after the search and after each round."""
     catalogue = discover(folder_of(order["catalogue"]))
-
-    def report(progress: Progress) -> None:
-        channel.send({"task": progress.task, "done": progress.done, "total": progress.total})
-
     bench = Bench(order["backend"], catalogue, order["timeout"])
-    session = TuningSession(bench, Device(**order["device"]), TuningPlan(**order["plan"]), report)
+    session = TuningSession(bench, Device(**order["device"]), TuningPlan(**order["plan"]), channel.report)
     for _ in session.steps([catalogue.anywhere(task) for task in order["tasks"]]):
         channel.send({"found": encoded(session.found)})
     return encoded(session.found)
@@ -308,9 +294,10 @@ def tune_on(
 
 def tuning_groups_of(work: TuningWork, device: Device) -> list[CaseGroup]:
     """Return a group for each case, with the approximate seconds of its search and its new times."""
-    return [CaseGroup((case.kernel,), (case.task,), _seconds(case, work.plan, device)) for case in work.cases]
-
-
-def _seconds(case: Case, plan: TuningPlan, device: Device) -> float:
-    tried = min(len(case.configurations(device)), plan.budget)
-    return TRIAL_SECONDS * tried + AGAIN_SECONDS * plan.processes * (1 + min(plan.few, tried - 1))
+    groups: list[CaseGroup] = []
+    for case in work.cases:
+        tried = min(len(case.configurations(device)), work.plan.budget)
+        timed_again = work.plan.processes * (1 + min(work.plan.few, tried - 1))
+        seconds = TRIAL_SECONDS * tried + AGAIN_SECONDS * timed_again
+        groups.append(CaseGroup((case.kernel,), (case.task,), seconds))
+    return groups

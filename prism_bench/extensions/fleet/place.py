@@ -20,15 +20,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from prism_bench.catalogue import Catalogue
-    from prism_bench.cli.measuring import DescribedBackend, EarlierRecords, PairPlan
+    from prism_bench.cli.measuring import DescribedBackend, EarlierRecords
     from prism_bench.extensions.fleet.catalogue_run import FleetProgress
     from prism_bench.extensions.fleet.dispatch import BoardState
     from prism_bench.extensions.fleet.fleet import Fleet, FleetBoard
     from prism_bench.io.files import Saver
     from prism_bench.record.run_record import RunRecord
     from prism_bench.run import Settings
+    from prism_bench.run.builds import Build
     from prism_bench.spec.case import Case
-    from prism_bench.workflows.pairs import Records
+    from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
     from prism_bench.workflows.tuning_session import Bench, TuningPlan, TuningResult
 
 
@@ -87,16 +88,18 @@ class FleetPlace:
         with fleet_progress() as report:
             return job.run(report, keep)
 
-    def compare(self, plan: "PairPlan") -> "tuple[Records, Saver[Records, object]]":
-        """Measure both sides of the plan; return the records and their saver."""
+    def compare(
+        self, builds: "tuple[Build, Build]", effort: "PairEffort", looks: tuple[int, ...], judge: "PairJudge"
+    ) -> "tuple[Records, Saver[Records, object]]":
+        """Measure both builds; return the records and their saver."""
         from prism_bench.extensions.fleet.pairs import PairWork, measure_pairs
         from prism_bench.workflows.pairs import record_saver
 
-        work = PairWork(plan.sides.builds, plan.effort, plan.growth.looks, plan.judge)
+        work = PairWork(builds, effort, looks, judge)
         with fleet_progress() as report:
             records = measure_pairs(self.fleet, self.opened, work, report)
         _remark(work.given_up)
-        save = record_saver(plan.effort)
+        save = record_saver(effort)
         save.finish(records)
         return records, save
 

@@ -10,6 +10,7 @@ from prism_bench.catalogue import discover
 from prism_bench.extensions.fleet import catalogue_run
 from prism_bench.extensions.fleet.catalogue_run import CatalogueWork
 from prism_bench.extensions.fleet.dispatch import BoardRefused, BoardState, CaseGroup, ceiling_groups
+from prism_bench.extensions.fleet.fleet import JobChannel
 from prism_bench.io.files import CACHE_REFUSED
 from prism_bench.record.run_record import encode_case
 from prism_bench.run import Settings
@@ -109,6 +110,6 @@ def test_a_job_verifies_the_tasks_first_that_took_longest(monkeypatch):
 
     monkeypatch.setattr("prism_bench.run.job.longest_first", in_order)
     order = json.loads(json.dumps(work.order(board("a"), [GROUP, CEILINGS])))
-    result = catalogue_run.measure(order, SimpleNamespace(send=lambda event: None))
+    result = catalogue_run.measure(order, JobChannel({"run": "r", "number": 1}, lambda *_: None))
     assert result["results"] > 3
     assert [seconds, seconds] == known, "edges, then cases"

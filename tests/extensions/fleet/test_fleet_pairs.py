@@ -12,6 +12,7 @@ from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.fleet import pairs
 from prism_bench.extensions.fleet.dispatch import BoardState, Dispatcher
+from prism_bench.extensions.fleet.fleet import JobChannel
 from prism_bench.extensions.fleet.pairs import PairJudge, PairWork, groups_of, measure, measure_pairs
 from prism_bench.record.run_record import encode
 from prism_bench.run.builds import Build
@@ -30,7 +31,7 @@ def work(monkeypatch):
     return PairWork(builds, PairEffort("null", 1), (1,), PairJudge("none", RULES, "builds"))
 
 
-class Channel:
+class Channel(JobChannel):
     """Keeps what a job sends."""
 
     def __init__(self):

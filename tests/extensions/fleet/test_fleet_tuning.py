@@ -14,7 +14,7 @@ from prism_bench.extensions.fleet import pairs
 from prism_bench.extensions.fleet.catalogue_run import SECONDS
 from prism_bench.extensions.fleet.cluster import parse
 from prism_bench.extensions.fleet.dispatch import BoardState, Dispatcher, boards_of
-from prism_bench.extensions.fleet.fleet import opened
+from prism_bench.extensions.fleet.fleet import JobChannel, opened
 from prism_bench.extensions.fleet.pairs import TuningWork, encoded, tune_on, tuning_groups_of, tuning_measure
 from prism_bench.io.files import INTERVAL
 from prism_bench.spec.case import Device
@@ -48,7 +48,7 @@ def work(monkeypatch):
     return TuningWork(Bench("null", catalogue), TuningPlan(processes=2), cases, Path("no-noise"))
 
 
-class Channel:
+class Channel(JobChannel):
     """Keeps what a job sends, as it travels."""
 
     def __init__(self):
