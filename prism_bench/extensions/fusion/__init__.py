@@ -1,6 +1,6 @@
 """Fusion: programs of named stages, each of which is one generated kernel.
 
-A program defines what is computed; the spec file `kernels/<family>/<name>.py` holds it, and makes the spec of it:
+A program defines a computation; the spec file `kernels/<family>/<name>.py` has it, and makes the spec from it:
 
     x, y, total = names("x y total")
     program = FusionProgram(

@@ -49,7 +49,7 @@ class Declaration:
 
 
 def declarations(folder: Path, wanted: Iterable[str] = ()) -> list[Declaration]:
-    """Return the programs of a catalogue, or those called so; SpecError or UsageError names what is wrong."""
+    """Return the programs of a catalogue, or those named in `wanted`; SpecError or UsageError names the fault."""
     former = next(iter(sorted(folder.glob(f"*/{_FORMER}/*.py"))), None)
     if former:
         raise SpecError(
@@ -64,7 +64,7 @@ def declarations(folder: Path, wanted: Iterable[str] = ()) -> list[Declaration]:
 
 
 def declares(path: Path) -> bool:
-    """Return whether a spec file declares a program: it imports this package, and is none that others share."""
+    """Return whether a spec file declares a program: it imports this package, and is not in a shared folder."""
     return path.parent.name not in SHARED and _IMPORT.search(path.read_text(errors="replace")) is not None
 
 
@@ -91,7 +91,7 @@ State = Literal["same", "new", "changed", "stale"]
 
 
 class PtxFacts(TypedDict):
-    """What a kept PTX was made from: the hash of the source, the compiler, the architecture and the entries."""
+    """Origin of a kept PTX: the hash of the source, the compiler, the architecture and the entries."""
 
     source: str
     compiler: str
@@ -114,7 +114,7 @@ class GeneratedFile:
 
 
 def keep_source(declaration: Declaration, write: bool) -> GeneratedFile:
-    """Compare the source of a program with the file; write it where it differs and `write` is set."""
+    """Compare the source of a program with the file; if it differs and `write` is set, write it."""
     return _kept(declaration, declaration.source, declaration.text(), write)
 
 
@@ -141,7 +141,7 @@ def keep_ptx(declaration: Declaration, catalogue: Catalogue, write: bool) -> lis
 
 
 def _without_compiling(stored: PtxFacts | None, made: PtxFacts, write: bool) -> State | None:
-    """Return the state that follows from the facts alone, or None if it takes the compiler."""
+    """Return the state that follows from the facts; None if only the compiler can decide it."""
     if write:
         return "same" if stored == made else None
     if stored and stored.get("source") != made["source"]:
@@ -150,7 +150,7 @@ def _without_compiling(stored: PtxFacts | None, made: PtxFacts, write: bool) -> 
 
 
 def _ptx(source: Path, entries: list[str], kept: Path, write: bool) -> str:
-    """Return the PTX: to write, what most of a few compilations give; to compare, the kept text where any gives it.
+    """Return the PTX: to write, the most frequent of a few compilations; to compare, the kept text if any gives it.
 
     NVRTC gives some compilations of one source another text, so a kept text has to be the usual one.
     """
@@ -176,7 +176,7 @@ def read_facts(path: Path) -> PtxFacts:
 def entries(declaration: Declaration, catalogue: Catalogue) -> list[str]:
     """Return one instance of each kernel of the generated source, that of its first case at S0 on Hopper, sorted.
 
-    Other instances differ in constants alone; those of large tiles are long and take the compiler many seconds.
+    Other instances differ only in constants; instances of large tiles are long and take the compiler many seconds.
     """
     cases = [case for case in catalogue.cases([declaration.name], ("S0",)) if case.spec.source == declaration.source]
     first: dict[str, str] = {}
@@ -196,8 +196,9 @@ def _kept(declaration: Declaration, path: Path, text: str, write: bool) -> Gener
 def left_over(folder: Path) -> list[Path]:
     """Return the generated files that no program declares any more."""
     paths = sorted(path for path in folder.glob(f"*/{GENERATED}/*") if path.suffix in (".cu", ".py", ".ptx", ".json"))
-    return [path for path in paths if path.suffix == ".py" or not _is_declared(path)]
-
-
-def _is_declared(path: Path) -> bool:
-    return spec_file(path).is_file() and declares(spec_file(path))
+    specs = [spec_file(path) for path in paths]
+    return [
+        path
+        for path, spec in zip(paths, specs, strict=True)
+        if path.suffix == ".py" or not (spec.is_file() and declares(spec))
+    ]

@@ -1,6 +1,6 @@
 """Copies and kernels at the same time: a problem in chunks on several lanes, and several kernels side by side.
 
-Every form of an experiment does the same work, and its results are compared bit by bit with those of the first form;
+Every form of an experiment does the same work, and its results are compared bit by bit with the first form's results;
 a form that differs has no time. Times are the host's, from the first call to the end of all work, forms in turn.
 """
 
@@ -38,7 +38,7 @@ class OverlapForm:
 
 @dataclass(frozen=True)
 class OverlapRow:
-    """A form in the ledger, with the seconds of its samples; none where the backend has no device to time."""
+    """A form in the ledger, with the seconds of its samples; empty if the backend has no device to time."""
 
     name: str
     launches: int
@@ -55,7 +55,7 @@ class OverlapRow:
 
 @dataclass(frozen=True)
 class OverlapLedger:
-    """The ledger of one experiment: parts alone, then the whole work, the first whole one with nothing overlapped."""
+    """The ledger of one experiment: each part by itself, then forms of the whole work, the first without overlap."""
 
     title: str
     rows: tuple[OverlapRow, ...]
@@ -71,12 +71,12 @@ class OverlapLedger:
         return next(row for row in self.rows if not row.part)
 
     def speedup(self, row: OverlapRow) -> float | None:
-        """Return how many times faster than with nothing overlapped."""
+        """Return the time without overlap over the time of the row."""
         serial, seconds = self.serial.median, row.median
         return None if serial is None or seconds is None else serial / seconds
 
     def hidden(self, row: OverlapRow) -> float | None:
-        """Return the share of what overlap could hide that it does hide."""
+        """Return the hidden time as a share of the time that perfect overlap would hide."""
         serial, seconds, least = self.serial.median, row.median, self.longest_part
         if seconds is None or least is None or serial is None or serial <= least:
             return None
@@ -131,13 +131,13 @@ class Chunks:
 
     @property
     def title(self) -> str:
-        """What is run, in words."""
+        """A text about the work."""
         return (
             f"{count_text(len(self._chunks), 'chunk')} of {self._case.name} on {count_text(len(self._lanes), 'lane')}"
         )
 
     def forms(self) -> list[OverlapForm]:
-        """Return copies in, kernels and copies out alone; all of it on one lane, and on all lanes."""
+        """Return copies in, kernels and copies out by themselves; then the whole work on one lane, and on all lanes."""
         runnable, launches = self._lanes[0], len(self._chunks) * self._launches
         into = sum(array.nbytes for chunk in self._chunks for array in chunk.inputs.values())
         out = sum(array.nbytes for chunk in self._chunks for array in chunk.outputs.values())
@@ -178,7 +178,7 @@ class Chunks:
             work(chunk)
 
     def _on_all_lanes(self) -> None:
-        """Give each lane every so many chunks, from its own number on."""
+        """Give the chunks to the lanes in turn."""
         on_lanes(self._flow, [partial(self._on_lane, number) for number in range(len(self._lanes))])
 
     def _on_lane(self, number: int) -> None:
@@ -203,14 +203,14 @@ class SideBySide:
 
     @property
     def title(self) -> str:
-        """What is run, in words."""
+        """A text about the work."""
         how = ", as graphs" if self._in_graphs else ""
         return (
             f"{' next to '.join(case.name for case in self._cases)}, {count_text(self._rounds, 'evaluation')} each{how}"
         )
 
     def forms(self) -> list[OverlapForm]:
-        """Return each case alone; all in one lane, and each in its own."""
+        """Return each case by itself; then all cases in one lane, and each in another lane."""
         lone = [partial(self._repeated, runnable) for runnable in self._runnables]
         counts = [self._rounds * r.evidence().get("launches", 1) for r in self._runnables]
         parts = [
@@ -245,14 +245,14 @@ class SideBySide:
             runnable()
 
     def _graph(self, calls: Sequence[Callable[[], object]]) -> Callable[[], None]:
-        """Return one graph of the calls where the backend has graphs: the host would else be the slower one."""
+        """Return one graph of the calls if the backend has graphs: else the host would be slower than the device."""
 
         def work() -> None:
             on_lanes(self._flow, calls)
 
         if not self._in_graphs:
             return work
-        work()  # what is loaded at the first launch is not loaded into a graph
+        work()  # the first launch loads code, which must not happen during the capture
         return self._flow.captured(work)
 
 

@@ -119,7 +119,7 @@ class FusionPlan:
 
     @property
     def stages_are_the_programs(self) -> bool:
-        """Whether these are the program's own stages, not those of another form."""
+        """Whether these are the program's own stages, not the stages of another form."""
         return {stage.name: stage for stage in self.stages} == {stage.name: stage for stage in self.program.stages}
 
     @property
@@ -147,7 +147,9 @@ def planned(program: FusionProgram, stages: Sequence[Stage] | None = None) -> Fu
         stage = next((candidate for candidate in ordered if candidate.name == name), None)
         if stage is None:
             raise SpecError(f"output: {unknown('stage', name, [candidate.name for candidate in ordered])}")
-        place = _place(stage, axes)
+        place = stage.into if isinstance(stage, Map) and stage.into is not None else name
+        if axes.get(place) != axes[name]:
+            raise SpecError(f"stage '{name}' goes into '{place}', which is no input of its shape")
         outputs[place], places[place] = inlined.get(name, Name(name)), axes[name]
     return FusionPlan(program, ordered, axes | places, anchors, outputs)
 
@@ -156,15 +158,6 @@ def _inline(stage: Anchor, inlined: Mapping[str, Expression]) -> Anchor:
     if isinstance(stage, Reduce):
         return replace(stage, expression=replaced(stage.expression, inlined))
     return replace(stage, weights=replaced(stage.weights, inlined)) if isinstance(stage, ColumnSums) else stage
-
-
-def _place(stage: Stage, axes: Axes) -> str:
-    """Return the array of an output: a new one, or an input that it overwrites."""
-    if not isinstance(stage, Map) or stage.into is None:
-        return stage.name
-    if axes.get(stage.into) != axes[stage.name]:
-        raise SpecError(f"stage '{stage.name}' goes into '{stage.into}', which is no input of its shape")
-    return stage.into
 
 
 # Refusals: what a single launch cannot do, with the reason.
@@ -276,10 +269,7 @@ def _refuse_scans(plan: FusionPlan) -> None:
     for scan in plan.scans:
         if isinstance(scan, Within) and scan.radius not in known:
             raise cannot_fuse(scan.name, f"its radius '{scan.radius}' is neither an input nor a neighbour's distance")
-    _refuse_other_axes(plan, plan.axes[first.name])
-
-
-def _refuse_other_axes(plan: FusionPlan, along: tuple[str, ...]) -> None:
+    along = plan.axes[first.name]
     for name in names_in(*plan.expressions):
         if plan.axes[name] not in ((), along):
             raise cannot_fuse(name, f"it is along {' '.join(plan.axes[name])}, the points along {' '.join(along)}")
@@ -335,7 +325,8 @@ def _of_stage(plan: FusionPlan, stage: Anchor) -> list[tuple[tuple[str, ...], in
     """Return operations by axes; a scan takes two per coordinate, and one per comparison with a distance or radius."""
     axes = plan.axes
     if isinstance(stage, Reduce):
-        return [(_axes(plan, stage.expression), flops(stage.expression) + (2 if stage.how == "squares" else 1))]
+        along = next(axes[name] for name in names_in(stage.expression) if axes[name])
+        return [(along, flops(stage.expression) + (2 if stage.how == "squares" else 1))]
     if isinstance(stage, Product):
         return [((*axes[stage.left], axes[stage.right][1]), 2)]
     if isinstance(stage, ColumnSums | RowDots):
@@ -346,10 +337,6 @@ def _of_stage(plan: FusionPlan, stage: Anchor) -> list[tuple[tuple[str, ...], in
     along = axes[stage.name]
     compared = 1 if isinstance(stage, Nearest) else len(stage.points)
     return [*(((*along, *axes[name]), 2) for name in stage.points), ((*along, *along), compared)]
-
-
-def _axes(plan: FusionPlan, expression: Expression) -> tuple[str, ...]:
-    return next(plan.axes[name] for name in names_in(expression) if plan.axes[name])
 
 
 # Generated code of a launch: its CUDA C++, and the host side.
@@ -448,7 +435,7 @@ def folded(opening: str, terms: Iterable[str], closing: str) -> str:
 def signature(
     opening: str, plan: FusionPlan, number: str, after: Sequence[str], types: Mapping[str, str] | None = None
 ) -> str:
-    """Return the head of a kernel: inputs, outputs, then `after`; `types` are those of arguments but pointers."""
+    """Return the head of a kernel: inputs, outputs, then `after`; `types` has the types of arguments but pointers."""
     types = types or {}
     read = {operand.name: f"{'' if operand.name in plan.overwritten else 'const '}{number}*" for operand in plan.inputs}
     written = {name: f"{number}*" for name in plan.outputs if name not in plan.overwritten}
@@ -482,7 +469,6 @@ def headers_of(plan: FusionPlan) -> tuple[str, ...]:
     """Return the headers of all functions that the plan calls."""
     headers: list[str] = []
     for called in functions_in(*plan.expressions):
-        headers += [
-            callee.header for callee in (called.functions.values() if isinstance(called, FunctionChoice) else (called,))
-        ]
+        callees = called.functions.values() if isinstance(called, FunctionChoice) else (called,)
+        headers += [callee.header for callee in callees]
     return tuple(dict.fromkeys(headers))

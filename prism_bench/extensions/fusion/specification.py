@@ -89,7 +89,7 @@ class SeparateForm:
 
     @property
     def sizes(self) -> tuple[Scalar, ...]:
-        """The sizes of all launches, each once: those of 64 bits have other names than those of 32."""
+        """The sizes of all launches, each once: sizes of 64 bits have other names than sizes of 32 bits."""
         sizes = (size for launch in self.launches for size in launch.code.host.sizes)
         return tuple(dict.fromkeys(replace(size, name=_size_name(size)) for size in sizes))
 
@@ -102,7 +102,7 @@ class SeparateForm:
         return tuple(Scratch(name, " ".join(axes) or "1", number) for name, axes in self.between.items())
 
     def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
-        """Return the derived sizes of all launches; those of 64 bits follow from the axes."""
+        """Return the derived sizes of all launches; sizes of 64 bits follow from the axes."""
         wide = [size.name for size in self.sizes if size.name.startswith("wide_")]
         by_name: dict[str, Callable[..., int]] = {name: Asking((name.removeprefix("wide_"),), int) for name in wide}
         for launch in self.launches:
@@ -126,7 +126,8 @@ def separated(program: FusionProgram, name: str) -> SeparateForm | None:
         tuple(_launch(program, stage, axes, f"{name}_alone_{stage.name}") for stage in ordered),
         {stage.name: axes[stage.name] for stage in ordered if stage.name not in program.outputs},
     )
-    return form if _workspaces_agree(form) else None
+    workspaces = {array for launch in form.launches for array in launch.code.host.workspace.items()}
+    return form if len(workspaces) == len({name for name, _ in workspaces}) else None
 
 
 def _alone(stages: Sequence[Stage]) -> Iterator[Stage]:
@@ -148,12 +149,6 @@ def _can_be_alone(stage: Stage, program: FusionProgram) -> bool:
     """Return whether a stage has a separate launch, which needs only arrays from the host."""
     plain = isinstance(stage, Map | ColumnSums) or (isinstance(stage, Reduce) and not stage.chosen)
     return plain and not set(operands(stage)) & set(extents(program, ()))
-
-
-def _workspaces_agree(form: SeparateForm) -> bool:
-    """Return whether each workspace has the same shape in all launches."""
-    arrays = {array for launch in form.launches for array in launch.code.host.workspace.items()}
-    return len(arrays) == len({name for name, _ in arrays})
 
 
 def _launch(program: FusionProgram, stage: Stage, axes: Axes, entry: str) -> SeparateLaunch:
@@ -249,7 +244,11 @@ class StageValue:
         """Return the function of values by name that computes the stage."""
         stage = self.stage
         if isinstance(stage, Reduce):
-            return self._reduced(stage, includes)
+            terms = evaluator(self.expressions[0], includes)
+            if stage.how == "sum":
+                return lambda values: terms(values).sum()
+            reduced = includes.value("sums.grid_reduce", "reduced_size" if self.sized else "reduced")
+            return lambda values: reduced(terms(values), values["reduce"] if stage.chosen else stage.how, values["xp"])
         if isinstance(stage, Nearest | Within):
             return _scanned(stage, includes)
         if isinstance(stage, ColumnSums):
@@ -271,13 +270,6 @@ class StageValue:
 
         return read
 
-    def _reduced(self, stage: Reduce, includes: Includes) -> Evaluator:
-        terms = evaluator(self.expressions[0], includes)
-        if stage.how == "sum":
-            return lambda values: terms(values).sum()
-        reduced = includes.value("sums.grid_reduce", "reduced_size" if self.sized else "reduced")
-        return lambda values: reduced(terms(values), values["reduce"] if stage.chosen else stage.how, values["xp"])
-
 
 def _scanned(stage: Scan, includes: Includes) -> Evaluator:
     def points(values: Values) -> tuple[Any, ...]:
@@ -298,9 +290,8 @@ def _has_bits(stage: Product) -> bool:
 def _modules(expressions: Iterable[Expression]) -> set[str]:
     """Return the modules that the functions in the expressions ask for."""
     expressions = tuple(expressions)
-    modules = (
-        {"xp"} if any(isinstance(part, Absolute) for expression in expressions for part in walk(expression)) else set()
-    )
+    has_absolute = any(isinstance(part, Absolute) for expression in expressions for part in walk(expression))
+    modules = {"xp"} if has_absolute else set[str]()
     for call in calls_in(*expressions):
         function = call.function
         modules |= set(_NUMPY if isinstance(function, FunctionChoice) else function.value.asks)
@@ -351,11 +342,8 @@ def _size(plan: FusionPlan, output: str, includes: Includes) -> Callable[..., An
         StageValue(anchor, tuple(absolute(e, known) for e in anchor.expressions), not isinstance(anchor, Scan))
         for anchor in needed
     ]
-
-    steps, size = (
-        [(stage_value.stage.name, stage_value.evaluator(includes)) for stage_value in computed],
-        evaluator(result, includes),
-    )
+    steps = [(stage_value.stage.name, stage_value.evaluator(includes)) for stage_value in computed]
+    size = evaluator(result, includes)
 
     def sized(values: Values) -> Any:
         named = dict(values)
@@ -418,7 +406,7 @@ class FusedForm:
 
 @dataclass(frozen=True)
 class FusedProgram:
-    """A program called `name`, whose kernel is `main`; `forms` are those of other stages."""
+    """A program called `name`, whose kernel is `main`; `forms` have other stages."""
 
     name: str
     program: FusionProgram
@@ -430,7 +418,9 @@ class FusedProgram:
         every = [self.main, *self.forms.values()]
         separate = [launch.code for launch in self.main.separate.launches] if self.main.separate else []
         headers = {header for code in (*(form.code for form in every), *separate) for header in code.headers}
-        includes = "\n".join(f'#include "{header}"' for header in sorted(headers, key=_file_name))
+        # By the name without its folder: moving a header does not change the order, and so the code.
+        ordered = sorted(headers, key=lambda header: header.rpartition("/")[2])
+        includes = "\n".join(f'#include "{header}"' for header in ordered)
         kernels = [
             f"// Stages: {', '.join(stage.name for stage in form.plan.stages)}.\n{form.code.kernels}" for form in every
         ]
@@ -439,13 +429,8 @@ class FusedProgram:
         return f"// Written {_BY.format(self.name)}\n{includes}\n\n" + "\n\n".join(kernels) + "\n"
 
 
-def _file_name(header: str) -> str:
-    """Return the name without its folder: moving a header does not change the order, and so the code."""
-    return header.rpartition("/")[2]
-
-
 def fused_program(program: FusionProgram, name: str) -> FusedProgram:
-    """Return the forms of a program; a SpecError with the reason where one cannot be fused."""
+    """Return the forms of a program; raise SpecError with the reason if a form cannot be fused."""
     main = _form(program, None, f"{name}_generated")
     forms = {key: _form(program, form.stages, f"{name}_generated_{key}") for key, form in program.forms.items()}
     with_steps = FusedForm(main.plan, main.code, separated(program, name))
@@ -492,8 +477,8 @@ class SourceOutdated(SpecError):
 def fuse(program: FusionProgram, module: str) -> KernelSpec:
     """Return the spec of a program in the spec file that is loaded as `module`: `spec = fuse(program, __name__)`.
 
-    Its source is generated/<name>.cu in the family's folder. SourceOutdated where that is not the program's;
-    SpecError with the reason where the program cannot be fused.
+    Its source is generated/<name>.cu in the family's folder. Raise SourceOutdated if the program generates another
+    source, SpecError with the reason if the program cannot be fused.
     """
     path = Path(str(sys.modules[module].__file__))
     made = fused_program(program, path.stem)
@@ -698,10 +683,8 @@ class FusedSpec:
         meaning = f"tensor cores, {precision} operands, float32 sums"
         variants = {precision: Variant(meaning, **changes, peers=self._tensor_peers(precision))}
         if precision == "float16" and program.by_hand and program.by_hand.tensor:
-            changes |= {
-                "launch": self._launch(main, precision, ByHand(program.by_hand.tensor, program.by_hand.arguments))
-            }
-            changes |= {"source": self._by_hand, "peers": {}}
+            launch = self._launch(main, precision, ByHand(program.by_hand.tensor, program.by_hand.arguments))
+            changes |= {"launch": launch, "source": self._by_hand, "peers": {}}
             variants[f"{precision}_by_hand"] = Variant("hand-written, on the tensor cores", **changes)
         return variants
 
@@ -728,12 +711,10 @@ class FusedSpec:
             return {}
         if precision != "tf32":
             return peers
-        in_tf32, of_torch = (
-            self.includes.peer("torch_peers", "in_tf32"),
-            {n: as_peer(peer) for n, peer in peers.items()},
-        )
+        in_tf32 = self.includes.peer("torch_peers", "in_tf32")
+        whole = {name: as_peer(peer) for name, peer in peers.items()}
         return {
-            n: replace(peer, call=in_tf32(peer.call)) for n, peer in of_torch.items() if peer.library.name == "torch"
+            name: replace(peer, call=in_tf32(peer.call)) for name, peer in whole.items() if peer.library.name == "torch"
         }
 
 

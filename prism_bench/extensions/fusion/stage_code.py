@@ -32,7 +32,7 @@ from prism_bench.extensions.fusion.plan import (
     signature,
     template_of,
 )
-from prism_bench.extensions.fusion.program import REDUCTIONS, ColumnSums, Nearest, Product, Reduce, RowDots, Within
+from prism_bench.extensions.fusion.program import REDUCTIONS, ColumnSums, Product, Reduce, RowDots, Within
 from prism_bench.spec.arguments import Scalar, Scratch, Size
 from prism_bench.spec.kernel import Launch
 
@@ -85,17 +85,19 @@ def sums_write(plan: FusionPlan, entry: str) -> KernelCode:
     after = [*scratch, *(f"T {name}" for name in plan.scalars), *(f"long long {axis}" for axis in axes)]
     bounds = "512, RESIDENT<T>" if count else "256"
     head = f"template <class T>\n__global__ void __launch_bounds__({bounds})\n    {entry}("
-    body = [_map(plan, name, expression) for name, expression in maps.items()] + (_reductions(plan) if count else [])
+    body: list[str] = []
+    for name, expression in maps.items():
+        text, vectors = _function(plan, f"{name}_of", expression)
+        body.append(packed(f"{text}\n    map_arrays(", [name, *plan.axes[name], f"{name}_of", *vectors], ");"))
+    body += _reductions(plan) if count else []
+    only_sums = all(reduce.how == "sum" for reduce in plan.reduces)
+    header = "arrays/map_arrays.cuh" if only_sums else "sums/grid_reduce.cuh"
     return KernelCode(
-        headers=tuple(dict.fromkeys([*headers_of(plan), _header(plan)])),
+        headers=tuple(dict.fromkeys([*headers_of(plan), header])),
         kernels="\n".join([signature(head, plan, "T", after), *body, "}"]),
         entry=f"{entry}<{{}}>",
         host=SumsHost(axes, count),
     )
-
-
-def _header(plan: FusionPlan) -> str:
-    return "sums/grid_reduce.cuh" if any(reduce.how != "sum" for reduce in plan.reduces) else "arrays/map_arrays.cuh"
 
 
 def _function(plan: FusionPlan, name: str, expression: Expression) -> tuple[str, list[str]]:
@@ -103,11 +105,6 @@ def _function(plan: FusionPlan, name: str, expression: Expression) -> tuple[str,
     vectors = [vector for vector in names_in(expression) if plan.axes[vector]]
     captured = "=" if set(names_in(expression)) - set(vectors) else ""
     return function(name, ", ".join(f"T {vector}" for vector in vectors), captured, cuda(expression)), vectors
-
-
-def _map(plan: FusionPlan, name: str, expression: Expression) -> str:
-    text, vectors = _function(plan, f"{name}_of", expression)
-    return packed(f"{text}\n    map_arrays(", [name, *plan.axes[name], f"{name}_of", *vectors], ");")
 
 
 def _reductions(plan: FusionPlan) -> list[str]:
@@ -120,13 +117,10 @@ def _reductions(plan: FusionPlan) -> list[str]:
         axis = plan.axes[vectors[0]][0]
         parts.append(f"{made}({', '.join([axis, f'{stage.name}_term', *vectors])})")
     lines.append(packed("    double part[] = {", parts, "};"))
-    return lines + finish(plan, _joined(plan))
-
-
-def _joined(plan: FusionPlan) -> str:
-    if all(reduce.how == "sum" for reduce in plan.reduces):
-        return "grid_sums(part, by_block, arrived)"
-    return f"grid_reduce<{', '.join(REDUCTIONS[reduce.hows[0]] for reduce in plan.reduces)}>(part, by_block, arrived)"
+    only_sums = all(reduce.how == "sum" for reduce in plan.reduces)
+    functors = ", ".join(REDUCTIONS[reduce.hows[0]] for reduce in plan.reduces)
+    call = "grid_sums" if only_sums else f"grid_reduce<{functors}>"
+    return lines + finish(plan, f"{call}(part, by_block, arrived)")
 
 
 def finish(plan: FusionPlan, joined: str, number: str = "T") -> list[str]:
@@ -194,7 +188,9 @@ def write(plan: FusionPlan, stage: Product, entry: str) -> KernelCode:
     rows, depth = plan.axes[stage.left]
     sizes = (rows, plan.axes[stage.right][1], depth)
     on_tensor = len(stage.precisions) > 1
-    kernels = [_plain(plan, stage, entry, sizes), *([_tensor(plan, stage, entry, sizes)] if on_tensor else [])]
+    head = f"{template_of(plan, 'class T', 'int WIDTH')}\n{_GLOBAL}\n    {entry}("
+    kernels = [_kernel(plan, stage, head, sizes, "multiply_matrices<T, WIDTH, false>({}, epilogue);")]
+    kernels += [_tensor(plan, stage, entry, sizes)] if on_tensor else []
     return KernelCode(
         headers=("products/gemm.cuh", *(("tensor_cores/tensor_product.cuh",) if on_tensor else ()), *headers_of(plan)),
         kernels="\n\n".join(kernels),
@@ -210,11 +206,6 @@ def tensor_entry(plan: FusionPlan, entry: str) -> str:
 
 def _chosen(plan: FusionPlan) -> str:
     return "".join(f", {{{choice.parameter}}}" for choice in plan.choices)
-
-
-def _plain(plan: FusionPlan, stage: Product, entry: str, sizes: tuple[str, ...]) -> str:
-    head = f"{template_of(plan, 'class T', 'int WIDTH')}\n{_GLOBAL}\n    {entry}("
-    return _kernel(plan, stage, head, sizes, "multiply_matrices<T, WIDTH, false>({}, epilogue);")
 
 
 def _tensor(plan: FusionPlan, stage: Product, entry: str, sizes: tuple[str, ...]) -> str:
@@ -486,18 +477,14 @@ def _neighbours_body(plan: FusionPlan, axis: str) -> list[str]:
         "    const WarpPoints<Points, OWN> own(points);",
     ]
     if plan.nearest:
-        lines += _radii(plan, plan.nearest, widths)
+        name, apart = plan.nearest.name, _apart(plan, plan.nearest.points, widths)
+        lines += [
+            f"    float {name}_of[OWN];",
+            f"    const auto apart = [&](int p, const float(&other)[Points::D]) {{ return {apart}; }};",
+            f"    find_radii<k>(points, own, apart, {name}_of);",
+        ]
     counts = [scan for scan in plan.scans if isinstance(scan, Within)]
     return lines + (_counts(plan, counts, widths, axis) if counts else []) + _by_point(plan, axis)
-
-
-def _radii(plan: FusionPlan, nearest: Nearest, widths: Sequence[str]) -> list[str]:
-    name, apart = nearest.name, _apart(plan, nearest.points, widths)
-    return [
-        f"    float {name}_of[OWN];",
-        f"    const auto apart = [&](int p, const float(&other)[Points::D]) {{ return {apart}; }};",
-        f"    find_radii<k>(points, own, apart, {name}_of);",
-    ]
 
 
 def _range(first: int, last: int, widths: Sequence[str]) -> str:

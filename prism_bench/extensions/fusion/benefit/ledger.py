@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 # Waits of a host for an evaluation of a chain, served, replayed or launched: times of the extension `persistent`.
 
-STAGE = "persistent"  # the stage that is served, and the extension that serves it; others are launched or replayed
+STAGE = "persistent"  # the served stage, and the extension that serves it; other stages are launched or replayed
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class ChainAnswer:
 
 
 def read_times(path: Path | None, folder: Path) -> "LatencyRecord | None":
-    """Return the times of served items: of the file, else the newest in `folder`; None if there are none."""
+    """Return the times of served items: of the file, else the newest in `folder`; None without such a file."""
     if all(extension.name != STAGE for extension in installed()):
         return None
     from prism_bench.extensions.persistent.records import newest, read_latencies
@@ -79,7 +79,7 @@ def read_times(path: Path | None, folder: Path) -> "LatencyRecord | None":
 def answers(
     stages: Mapping[str, Case], launches: Mapping[str, int], record: "LatencyRecord | None"
 ) -> tuple[ChainAnswer, ...]:
-    """Return the chain's stages as `record` has them, the empty item first; none without a record that served it.
+    """Return the chain's stages as `record` has them, the empty item first; empty without a record that served it.
 
     `launches` are the launches of each stage outside the queue.
     """
@@ -122,13 +122,12 @@ def _rows(stage: str, case: Case, record: "LatencyRecord") -> "list[ItemTimes]":
 
 @dataclass(frozen=True)
 class Planned:
-    """One stage by its plan: `bytes` are the compulsory ones of every launch added up, `least` those of the whole.
+    """One stage by its plan: `bytes` are the sum of each launch's compulsory bytes, `least` those of the whole.
 
-    A launch reads each array that it is given once, or writes it once. One that is given nothing new to write works in
-    place: what it was handed, the smallest of it at least, is read and written. Launches in a row that are given the
-    same are one step (a product and the sum of its parts): together they read and write what others know once. Scratch
-    counts where one launch hands it on to another (`temporaries`, which take `temporary_bytes`); the rest is a launch's
-    own (`workspace_bytes`).
+    A launch reads or writes each of its arrays once. A launch without a new array to write works in place: it reads and
+    writes at least its smallest array. Consecutive launches with the same arrays are one step (a product and the sum of
+    its parts): together they read and write the arrays of other launches once. Scratch counts if a launch hands it on
+    to another (`temporaries`, which take `temporary_bytes`); all other scratch is a launch's own (`workspace_bytes`).
     """
 
     launches: int
@@ -221,7 +220,7 @@ class StageRow:
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known of one stage: its `case` and `plan`, the record's `result` and the emulator's `traffic`.
+    """Known facts of a stage: its `case` and `plan`, the record's `result` and the emulator's `traffic`.
 
     `missing` is why there is no result, `uncounted` why no traffic. `counted` is the case where a profiler counted it
     in another record.
@@ -343,7 +342,7 @@ class Sources:
         return Device(**numbers)
 
     def prices(self) -> Prices:
-        """Return what launches and bytes cost on the record's machine."""
+        """Return the cost of launches and bytes on the record's machine."""
         if self.record is None:
             return Prices(None, None, 0)
         return Prices.of(limits_of(self.record), cache_bytes(self.record.machine))
@@ -397,57 +396,50 @@ def ledgers(chains: Iterable[tuple[KernelSpec, Chain]], labels: Iterable[str], s
     for label in labels:
         if label not in LABELS:
             raise unknown("label", label, LABELS)
-    prices = sources.prices()
     pairs = [(chain, stages_of(spec, chain, label)) for spec, chain in chains for label in labels]
-    return [_ledger(chain, stages, sources, prices) for chain, stages in pairs if stages]
+    return [_ledger(chain, stages, sources) for chain, stages in pairs if stages]
 
 
-def _ledger(chain: Chain, stages: Mapping[str, Case], sources: Sources, prices: Prices) -> ChainLedger:
+def _ledger(chain: Chain, stages: Mapping[str, Case], sources: Sources) -> ChainLedger:
     seen = {stage: _seen(stage, case, chain, sources) for stage, case in stages.items()}
     first, before = next(iter(stages.values())), seen.get("baseline")
-    known = _library(seen)
-    rows = tuple(_row(entry, before, known, prices) for entry in seen.values())
+    # The fastest library call timed with the baseline, or with the first stage that has one.
+    calls = [library(entry.result, entry.missing) for stage, entry in seen.items() if stage != STAGE]
+    without = calls[0] if calls else Timed(reason="no stage is launched")
+    call = next((call for call in calls if call.measurement), without)
+    prices = sources.prices()
+    rows = tuple(_row(entry, before, call, prices) for entry in seen.values())
     launches = {stage: planned(case, chain, sources.device).launches for stage, case in stages.items()}
     waits = answers(stages, launches, sources.latencies)
-    return ChainLedger(chain.name, first.label, str(first.workload), rows, known.figure, waits)
-
-
-def _library(seen: Mapping[str, Seen]) -> Timed:
-    """Return the fastest library call timed with the baseline, or with the first stage that has one."""
-    calls = [library(entry.result, entry.missing) for stage, entry in seen.items() if stage != STAGE]
-    return next(
-        (call for call in calls if call.measurement), calls[0] if calls else Timed(reason="no stage is launched")
-    )
+    return ChainLedger(chain.name, first.label, str(first.workload), rows, call.figure, waits)
 
 
 def _seen(stage: str, case: Case, chain: Chain, sources: Sources) -> Seen:
-    if stage == STAGE:
-        return _served(case, chain, sources)
+    plan, traffic = planned(case, chain, sources.device), sources.traffic.get(case.name)
+    if stage == STAGE:  # a queue kernel calls its kernels: it has no launch, and so no clock of launches
+        missing = "an item that is served is no launch: it is timed from request to answer, by scripts/persistent"
+        return Seen(STAGE, case, replace(plan, launches=0), None, traffic, missing, sources.uncounted)
     result = sources.record.case(case.name) if sources.record else None
     missing = "the record does not hold this case" if sources.record else sources.missing
-    plan = planned(case, chain, sources.device)
     counted = sources.counters[case.name].case if case.name in sources.counters else None
-    return Seen(stage, case, plan, result, sources.traffic.get(case.name), missing, sources.uncounted, counted)
+    return Seen(stage, case, plan, result, traffic, missing, sources.uncounted, counted)
 
 
-def _served(case: Case, chain: Chain, sources: Sources) -> Seen:
-    """Return the stage whose kernels a queue kernel calls: it has no launch, and so no clock of launches."""
-    plan = replace(planned(case, chain, sources.device), launches=0)
-    missing = "an item that is served is no launch: it is timed from request to answer, by scripts/persistent"
-    return Seen(STAGE, case, plan, None, sources.traffic.get(case.name), missing, sources.uncounted)
-
-
-def _row(seen: Seen, baseline: Seen | None, known: Timed, prices: Prices) -> StageRow:
+def _row(seen: Seen, baseline: Seen | None, call: Timed, prices: Prices) -> StageRow:
     by_name = figures(seen, _least_time(seen, prices))
     against = baseline if baseline and baseline.case.workload == seen.case.workload else None
     speedups: dict[str, Speedup] = {}
     savings: dict[str, Saving] = {}
+    passed = None
     if against and seen.stage not in ("baseline", STAGE):
         speedups = {clock: speedup(against.timed(clock), seen.timed(clock)) for clock in CLOCKS}
-        speedups["library"] = speedup(known, seen.timed("cold_time"))
+        speedups["library"] = speedup(call, seen.timed("cold_time"))
         divided = {clock: saving(_cost(against, clock), _cost(seen, clock), prices) for clock in DIVIDED}
         savings = {clock: stage_saving for clock, stage_saving in divided.items() if stage_saving}
-    passed = _passed(against, by_name, speedups)
+        # The plan's rule: fused and unfused differ at most by the sum of their errors against one reference.
+        error, theirs = by_name["error"].value, figures(against, absent(""))["error"].value
+        both = None if error is None or theirs is None else error + theirs
+        passed = pass_rule().verdict(both, speedups["cold_time"].ratio)
     notes = tuple(_notes(seen, against))
     return StageRow(seen.stage, seen.case.name, seen.plan, by_name, speedups, savings, passed, notes)
 
@@ -464,14 +456,6 @@ def _cost(seen: Seen, clock: str) -> StageCost:
     counted, emulated = by_name["dram_bytes"].value, by_name["emulated"].value
     by_basis: dict[Basis, float | None] = {"counters": counted, "emulator": emulated, "model": seen.plan.bytes}
     return StageCost(seen.timed(clock), seen.plan.launches, by_basis)
-
-
-def _passed(against: Seen | None, by_name: Mapping[str, Figure], speedups: Mapping[str, Speedup]) -> bool | None:
-    """Apply the plan's rule: fused and unfused differ at most by the sum of their errors against one reference."""
-    if not speedups or against is None:
-        return None
-    error, theirs = by_name["error"].value, figures(against, absent(""))["error"].value
-    return pass_rule().verdict(None if error is None or theirs is None else error + theirs, speedups["cold_time"].ratio)
 
 
 def _notes(seen: Seen, against: Seen | None) -> Iterator[str]:

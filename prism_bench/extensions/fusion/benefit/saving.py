@@ -13,7 +13,7 @@ from prism_bench.measure.plausibility import Limits
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult
 
-# A number of the ledger, or the reason why there is none.
+# A number of the ledger, or the reason why it is missing.
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,18 @@ class Figure:
 
 
 def absent(reason: str | None) -> Figure:
-    """Return no number, with the reason."""
+    """Return a figure without a number, with the reason."""
     return Figure(reason=reason)
 
 
 # What fusion saves: the ratio to the baseline with its interval, and the saved time divided by its causes.
 #
-#     launches    launches removed, times what one more launch costs at least: the empty kernel's hot time     traffic
-# bytes removed, over the measured copy ceiling: as counters have them, else as the emulator, else as the
-# plans' model, whichever knows both stages     the rest    what is left, reported as unexplained: faster arithmetic,
-# other shapes of the same work, the wait of                 dependent launches beyond the launch overhead; negative
-# where the fused form works more slowly on                 what it still does
+#     launches    launches removed, times what one more launch costs at least: the empty kernel's hot time
+#     traffic     bytes removed, over the measured copy ceiling: as counters have them, else as the emulator, else as
+#                 the plans' model, whichever knows both stages
+#     the rest    what is left, reported as unexplained: faster arithmetic, other shapes of the same work, the wait of
+#                 dependent launches beyond the launch overhead; negative where the fused form works more slowly on
+#                 what it still does
 #
 # What stays in the last cache costs less than memory's rate, so that `traffic` is then too large: `cached` is whether
 # the bytes that differ fit there.
@@ -49,7 +50,7 @@ _BASES: tuple[Basis, ...] = get_args(Basis)  # where bytes are from, the best fi
 
 @dataclass(frozen=True)
 class Timed:
-    """The measurement of a stage's time by one clock, or the reason why there is none."""
+    """The measurement of a stage's time by one clock, or the reason why it is missing."""
 
     measurement: Measurement | None = None
     reason: str | None = None
@@ -156,7 +157,7 @@ def speedup(baseline: Timed, stage: Timed) -> Speedup:
 
 @dataclass(frozen=True)
 class Prices:
-    """What a launch and a byte cost at least on the machine, and how much its last cache holds."""
+    """Least cost of a launch and of a byte on the machine, and the size of its last cache."""
 
     launch: float | None
     bandwidth: float | None
@@ -168,13 +169,13 @@ class Prices:
         return cls(limits.floors.get("hot_time"), limits.ceilings.get("bandwidth"), cache_bytes)
 
     def traffic(self, count: float) -> float | None:
-        """Return the seconds that so many bytes take at the copy ceiling."""
+        """Return the seconds of `count` bytes at the copy ceiling."""
         return count / self.bandwidth if self.bandwidth else None
 
 
 @dataclass(frozen=True)
 class StageCost:
-    """One stage as the division sees it: its time, its launches, and its bytes by basis."""
+    """Cost of a stage: its time, its launches, and its bytes by basis."""
 
     time: Timed
     launches: int
@@ -196,7 +197,7 @@ def saving(baseline: StageCost, stage: StageCost, prices: Prices) -> Saving | No
 
 
 def _removed(baseline: StageCost, stage: StageCost) -> tuple[Basis, float]:
-    """Return the bytes that the stage saves, by the best basis that has those of both; the plans' model always has."""
+    """Return the saved bytes by the best basis that has the bytes of both stages; the plans' model always has."""
     for basis in _BASES:
         before, after = baseline.bytes[basis], stage.bytes[basis]
         if before is not None and after is not None:
@@ -229,13 +230,13 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class PassRule:
-    """When the plan calls a fused stage passed: its relative error below, its speedup at least."""
+    """Rule by which a fused stage passes: upper limit of its relative error, lower limit of its speedup."""
 
     error_below: float
     speedup_at_least: float
 
     def verdict(self, error: float | None, speedup: float | None) -> bool | None:
-        """Return True, False, or None where what was measured does not decide it."""
+        """Return True, False, or None if the measurements do not decide it."""
         kept = (
             None if error is None else error < self.error_below,
             None if speedup is None else speedup >= self.speedup_at_least,
@@ -249,7 +250,7 @@ def _quoted() -> dict[str, Any]:
 
 
 def source() -> str:
-    """Return where the figures are from, and what they leave out."""
+    """Return the origin of the figures, and what they leave out."""
     return _quoted()["source"]
 
 

@@ -1,6 +1,6 @@
 """`prism-bench fusion`: what the fusion of each chain brings, stage by stage, next to what the plan claimed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +11,6 @@ from prism_bench.cli.options import CASE_SECONDS, limited
 from prism_bench.io import project
 
 if TYPE_CHECKING:
-    from prism_bench.analysis.bounds.profiles import Counted
     from prism_bench.extensions.fusion.benefit import ChainLedger
     from prism_bench.record.run_record import RunRecord
     from prism_bench.spec.kernel import Chain, KernelSpec
@@ -55,17 +54,19 @@ def command(
     Without a record of a GPU, only the traffic on the emulator and the plans are known. Ends with 1 where a fused
     stage fails the published rule at S0.
     """
+    from prism_bench.analysis.bounds.profiles import newest_counted
     from prism_bench.extensions.fusion import benefit as fusion
     from prism_bench.extensions.fusion.benefit.ledger import read_times
     from prism_bench.extensions.fusion.report.terminal import fusion_json, fusion_view
+    from prism_bench.record import store
 
     chains = fusion.chains_of(options.open_catalogue(catalogue), options.patterns(chain, filter))
     (read, missing), labels = _record(chains, record, runs), options.chosen_labels(label)
     traffic = _traffic(chains, labels) if emulate or read is None else {}
     uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
-    sources = fusion.Sources(
-        read, traffic, missing, uncounted, read_times(latencies, _stored(ITEMS)), _counters(counters)
-    )
+    served = read_times(latencies, _stored(ITEMS))
+    counted = [(counters, store.read(counters))] if counters else store.readable(_stored(PROFILES))
+    sources = fusion.Sources(read, traffic, missing, uncounted, served, newest_counted(counted))
     ledgers = fusion.ledgers(chains, labels, sources)
     table = fusion.compared(ledgers)
     if picture:
@@ -76,7 +77,7 @@ def command(
 
 
 def _record(chains: "list[tuple[KernelSpec, Chain]]", path: Path | None, runs: Path) -> "tuple[RunRecord | None, str]":
-    """Return the record named, or the newest of a GPU in which a chain has times, and why there is none."""
+    """Return the named record, or the newest of a GPU in which a chain has times; else None and the reason."""
     from prism_bench.record import store
 
     if path:
@@ -91,14 +92,6 @@ def _record(chains: "list[tuple[KernelSpec, Chain]]", path: Path | None, runs: P
 
 def _stored(folder: Path) -> Path:
     return project.stored(folder, project.current())
-
-
-def _counters(path: Path | None) -> "Mapping[str, Counted]":
-    """Return those of the record that is named, or the newest of every case."""
-    from prism_bench.analysis.bounds.profiles import newest_counted
-    from prism_bench.record import store
-
-    return newest_counted([(path, store.read(path))] if path else store.readable(_stored(PROFILES)))
 
 
 def _traffic(chains: "list[tuple[KernelSpec, Chain]]", labels: Collection[str]) -> "dict[str, CaseTraffic]":

@@ -9,11 +9,7 @@ from prism_bench.cli import options
 from prism_bench.cli.options import CASE_SECONDS, TimeoutOption, limited
 
 if TYPE_CHECKING:
-    from prism_bench.backends import Backend
-    from prism_bench.catalogue import Catalogue
-    from prism_bench.extensions.fusion.keeping import Declaration
-    from prism_bench.extensions.fusion.selection import HostArray, PrecisionChoice, Question
-    from prism_bench.spec.kernel import KernelSpec
+    from prism_bench.extensions.fusion.selection import PrecisionChoice
 
 
 _ProgramsArgument = Annotated[
@@ -47,7 +43,7 @@ def command(
     from prism_bench.errors import UsageError
     from prism_bench.extensions.fusion.keeping import declarations
     from prism_bench.extensions.fusion.report.terminal import precision_json, precision_table
-    from prism_bench.extensions.fusion.selection import Question
+    from prism_bench.extensions.fusion.selection import Question, read_sample, select
 
     if within is not None and not within > 0:
         raise UsageError(f"--within is {within}: an error greater than 0, such as 1e-3")
@@ -58,34 +54,16 @@ def command(
     if not wanted:
         raise UsageError("no program declares 'within'; name one, with --within")
     leg = options.choose_backend(backend, quiet=json)
-    question = Question(label, within, _read(sample) if sample else None)
-    chosen = [_chosen(declaration, _kernel(opened, declaration.name), leg, question, timeout) for declaration in wanted]
+    question = Question(label, within, read_sample(sample) if sample else None)
+    choices: list[PrecisionChoice] = []
+    for declaration in wanted:
+        name = declaration.name
+        if name not in opened.kernels:
+            raise UsageError(f"program '{name}' has no kernel yet; `prism-bench fuse {name}` writes it")
+        with limited(f"{name} at {label}", timeout):
+            choices.append(select(declaration.program, opened.kernels[name], leg, question))
     if json:
-        options.print_json([precision_json(choice) for choice in chosen])
+        options.print_json([precision_json(choice) for choice in choices])
     else:
-        options.out().print(*map(precision_table, chosen), sep="\n")
-    raise SystemExit(0 if all(choice.chosen for choice in chosen) else 1)
-
-
-def _chosen(
-    declared: "Declaration", kernel: "KernelSpec", leg: "Backend", question: "Question", timeout: float
-) -> "PrecisionChoice":
-    from prism_bench.extensions.fusion.selection import select
-
-    with limited(f"{declared.name} at {question.label}", timeout):
-        return select(declared.program, kernel, leg, question)
-
-
-def _kernel(catalogue: "Catalogue", name: str) -> "KernelSpec":
-    from prism_bench.errors import UsageError
-
-    if name not in catalogue.kernels:
-        raise UsageError(f"program '{name}' has no kernel yet; `prism-bench fuse {name}` writes it")
-    return catalogue.kernels[name]
-
-
-def _read(path: Path) -> "dict[str, HostArray]":
-    """Return the arrays of an .npz file by name."""
-    from prism_bench.extensions.fusion.selection import read_sample
-
-    return read_sample(path)
+        options.out().print(*map(precision_table, choices), sep="\n")
+    raise SystemExit(0 if all(choice.chosen for choice in choices) else 1)
