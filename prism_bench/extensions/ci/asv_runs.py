@@ -134,7 +134,7 @@ def project_at(folder: Path, home: Path, site: Path) -> AsvProject | None:
         raise UsageError(f"{folder / _CONFIGURATION} needs asv: {pip_install('asv')}") from None
     try:
         settings = load_json(str(folder / _CONFIGURATION), js_comments=True)
-    except Exception as error:  # asv has own errors for what is no JSON
+    except Exception as error:  # asv raises its own errors for invalid JSON
         raise ResultsError(f"{folder / _CONFIGURATION}: not readable ({error})") from error
     return AsvProject(folder, home, site) if _PLUGIN in settings.get("plugins", []) else None
 
@@ -197,7 +197,7 @@ def hand_over(project: AsvProject, record: Path, log: Path) -> Path:
 def _asv(project: AsvProject, log: int, *arguments: str, record: Path | None = None) -> None:
     command = [sys.executable, "-m", "asv", "--config", str(project.generated / "asv.json"), *arguments]
     chosen = {"PRISM_BENCH_ASV_RECORD": str(record.resolve())} if record else {}
-    # asv takes what PYTHONPATH names out of sys.path, the standard library too where it is named.
+    # asv removes the paths of PYTHONPATH from sys.path, also the standard library's path if it is one of them.
     done = subprocess.run(command, cwd=project.folder, env={**os.environ, **chosen}, stdout=log, stderr=log)
     if done.returncode and not (record and done.returncode == _WRONG_KERNEL):
         raise ResultsError(f"asv {arguments[0]} ended with {done.returncode}")

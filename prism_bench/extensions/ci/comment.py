@@ -43,7 +43,7 @@ class ComparedEntry:
 
 @dataclass(frozen=True)
 class CommentedCase:
-    """Case of a comparison; fields are those of `prism-bench compare --json`, absent ones are unknown."""
+    """Case of a comparison with the fields of `prism-bench compare --json`; an absent field is unknown."""
 
     case: _Text
     verdict: _Text
@@ -75,7 +75,7 @@ class ComparedFinding:
 
 @dataclass(frozen=True)
 class ComparedOptions:
-    """Options of the comparing command that decide what is measured; absent ones had their defaults."""
+    """Options of the comparing command that decide what is measured; an absent option had its default."""
 
     catalogue: Annotated[str, Meta(max_length=1_000)] | None = None
     labels: Annotated[list[_Label], Meta(max_length=10)] = field(default_factory=list[str])
@@ -142,7 +142,7 @@ def text(raw: str) -> str:
 
 
 def _printable(raw: str) -> str:
-    """Return the text without characters that hide others or reverse their order."""
+    """Return the text without characters that hide other characters or reverse their order."""
     return "".join(letter if letter.isprintable() or letter.isspace() else "" for letter in raw)
 
 

@@ -70,9 +70,9 @@ class ClaimedCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ClaimSide(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Kernel or baseline of the comparison.
 
-    The sentence calls it `name`. Its times are those of `subject` (`kernel`, or `peer:NAME`) of `case` in the record
-    number `record`; `seconds` is the median in seconds, `low` to `high` its 95 % interval (None if too few processes
-    measured it). `files` are hashes by path below a catalogue's folder, the spec first; `choice` has the tuned values.
+    The sentence calls it `name`. Its times are of `subject` (`kernel`, or `peer:NAME`) of `case` in the record number
+    `record`; `seconds` is the median in seconds, `low` to `high` its 95 % interval (None if too few processes measured
+    it). `files` are hashes by path below a catalogue's folder, the spec first; `choice` has the tuned values.
     """
 
     name: str

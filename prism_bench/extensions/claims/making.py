@@ -343,7 +343,7 @@ def _require_same_code(source: SideSource, result: CaseResult, record: RunRecord
 
 
 def _is_unchanged(source: SideSource, record: RunRecord) -> bool:
-    """Return whether the files are those of the record's commit, which was measured without local changes."""
+    """Return whether the record's commit has these files, and was measured without local changes."""
     if not record.commit or record.dirty:
         return False
     paths = [name for name in files_of(source.case, source.folder) if (source.folder / name).is_file()]

@@ -254,7 +254,7 @@ class SideChecks:
         self._add("inputs", "same", f"seed 0: {', '.join(stated)}")
 
     def compare_code(self, replayed: ReplaySide, compiled: Compiler = compiled_here) -> None:
-        """Compile a side's sources and compare the instructions with those of its cubins.
+        """Compile a side's sources and compare the instructions with its cubins.
 
         A ResultsError if the compiler of a cubin makes other instructions from these sources: the cubin is not theirs.
         """
@@ -403,7 +403,7 @@ class ClaimReplay:
         self._checks = SideChecks(self.claim, self.records)
 
     def replay(self) -> Replay:
-        """Return the replay; raise a ResultsError for files, launches or inputs that are not those of the claim."""
+        """Return the replay; raise a ResultsError for other files, launches or inputs than the claim states."""
         answered = self._answer()
         backend, device = self._place
         return Replay(
@@ -537,7 +537,7 @@ class ClaimReplay:
         return ClaimContest(self.claim.metric, records, (1, name, "kernel"), (0, baseline.case.name, "kernel"))
 
     def _compared(self, limited: RunRecord) -> ReplayAnswer:
-        """Compare the ratios; on another kind of device by the claim's ceilings and those of the record `limited`."""
+        """Compare the ratios; on another kind of device by the ceilings of the claim and of the record `limited`."""
         if self._place[1] == self.claim.device:
             return answer(self.claim.ratio, self._here)
         scaling = scaled(self.claim.ratio, self.claim.ceilings, ceilings_of(limited))

@@ -177,7 +177,7 @@ class Schedule:
         last: Mapping[str, str],
         overhead: JobOverhead = JobOverhead(),
     ) -> None:
-        """Place groups on the boards that measured their kernels `last`; the others are free."""
+        """Place groups on the boards that measured their kernels `last`; all other groups are free."""
         self._placed: dict[str, list[CaseGroup]] = {board: [] for board in boards}
         self._free: list[CaseGroup] = []
         self.overhead, self.expected = overhead, dict[str, float]()

@@ -55,8 +55,8 @@ class BoardClaim:
 class FleetBoard:
     """Board that measures: its claim and the facts that the backend reports there.
 
-    `host` and `software` are those of a record, `device` has the limits of launches, and `versions` must be equal on
-    all boards.
+    `host` and `software` are as in a record, `device` has the limits of launches, and `versions` must be equal on all
+    boards.
     """
 
     claim: BoardClaim

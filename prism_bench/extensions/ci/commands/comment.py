@@ -56,7 +56,7 @@ def command(
 
 
 def _end(text: str, url: str | None, *, json: bool) -> None:
-    """Print what was not printed yet: the JSON form, or the address of the comment."""
+    """Print the JSON form, or the address of the comment."""
     if json:
         options.print_json({"text": text, "url": url})
     elif url:

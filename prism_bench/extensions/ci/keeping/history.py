@@ -123,7 +123,7 @@ class Remote:
     problems: list[str] | None = None
 
     def load(self, names: Container[str]) -> dict[str, bytes]:
-        """Return the contents of those of the files that the history has."""
+        """Return the contents of the files in `names` that the history has."""
         kept = [(name, digest) for name, digest in self.digests.items() if name in names and name not in self.made]
         loaded = {name: data for (name, _), data in _sound(self.target, kept, self.problems)}
         return {**loaded, **{name: data for name, data in self.made.items() if name in names}}
@@ -191,7 +191,7 @@ def _resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | 
 #     shards of records   the last writer's; a record that a shard lacks is read from the record
 #     asv's results       the last writer's; a branch and a bucket keep the former content as well
 
-_TRIES, WAIT = 6, 0.5  # while others keep at the same time; seconds, longer after every try
+_TRIES, WAIT = 6, 0.5  # during simultaneous keeps; seconds, longer after every try
 
 
 @dataclass(frozen=True)
@@ -213,7 +213,7 @@ class KeptHistory:
 
 @dataclass(frozen=True)
 class Checkout:
-    """Kept files of a checkout: records below `runs`, the others next to it; `base` is the last common state."""
+    """Kept files of a checkout: records below `runs`, all other files next to it; `base` is the last common state."""
 
     runs: Path
     base: Base
@@ -281,8 +281,8 @@ def _write_local(name: str, what: Action, theirs: bytes, checkout: Checkout, tak
 def keep(target: HistoryTarget, checkout: Checkout) -> KeptHistory:
     """Keep the files of the checkout; if another keeper was faster, read the history again and merge.
 
-    Raise HistoryMoved if others were faster `_TRIES` times in a row, UsageError for an invalid folder of records; then
-    nothing of this keep is written.
+    Raise HistoryMoved if other keepers were faster `_TRIES` times in a row, UsageError for an invalid folder of
+    records; then nothing of this keep is written.
     """
     for attempt in range(_TRIES):
         state = target.read()

@@ -45,7 +45,7 @@ def is_shard(name: str) -> bool:
 
 
 def _folder(runs: Path, place: str) -> Path:
-    """Return the folder of a place: that of the records is `runs`, whatever its name; the others are next to it."""
+    """Return the folder of a place: records are in `runs`, whatever its name; the other folders are next to it."""
     return runs if place == RECORDS else runs.parent / place
 
 

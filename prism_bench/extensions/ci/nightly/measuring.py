@@ -186,7 +186,7 @@ def _command(*arguments: str) -> str:
 # Measuring: all parts at once, and their records merged.
 
 _LOOK_SECONDS = 0.2
-_LARGEST = 3  # exit codes above it, and those of signals, are not those of a run: they count as 2
+_LARGEST = 3  # of a run's exit codes; larger codes, and codes of signals, count as 2
 _TAIL = 3  # lines of the log of a part that was lost
 
 
@@ -384,7 +384,7 @@ def _keep(record: RunRecord, path: Path, plan: NightlyPlan) -> None:
 
 
 def grown(record: RunRecord, more: Sequence[RunRecord]) -> RunRecord:
-    """Return the record with the processes that `more` measured of its cases: those of the same code and board."""
+    """Return the record with the processes that `more` measured of its cases, if code and board are the same."""
     again = {case.name: (other, case) for other in more for case in other.cases if not case.ceiling}
 
     def joined(case: CaseResult) -> CaseResult:
