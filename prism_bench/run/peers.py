@@ -110,9 +110,17 @@ class PeerSpoiled(Exception):
     """A peer left this process in a state that cannot be restored: another process does the case again without it."""
 
 
-@dataclass(frozen=True)
-class PeerPlan:
-    """How the peers of a case are treated.
+@dataclass
+class PeerResults:
+    """The measurements of a case's peers, and by name what is known of each."""
+
+    measurements: list[Measurement] = field(default_factory=list[Measurement])
+    facts: dict[str, PeerFacts] = field(default_factory=dict[str, PeerFacts])
+
+
+@dataclass
+class CasePeers:
+    """Peers of one prepared case in one process; the libraries' global state is restored after each.
 
     `check` compares their results with the reference first, those of compiled forms with `check_compiled`; later
     processes need not do it again. Peers that are neither checked nor timed are left out. `known` keeps the reference
@@ -120,6 +128,9 @@ class PeerPlan:
     already. `begun` gets the name of a peer before each of its steps, and an empty name after the last peer.
     """
 
+    backend: Backend
+    runnable: Runnable
+    watcher: DeviceWatcher
     settings: Settings
     check: bool = True
     check_compiled: bool = True
@@ -129,111 +140,88 @@ class PeerPlan:
     avoided: Mapping[str, str] = field(default_factory=dict[str, str])
     settled: Collection[str] = ()
     begun: Callable[[str], None] = lambda name: None
+    _facts: dict[str, PeerFacts] = field(default_factory=dict[str, PeerFacts], init=False)
+
+    def measure(self) -> PeerResults:
+        """Return the times of every peer, on the same inputs by the same clock; a peer without one has its reason.
+
+        If `timed` is not set, peers are only checked. PeerSpoiled where a peer makes the process useless, and the error
+        itself where the device answers no more.
+        """
+        case = self.runnable.case
+        with phase(FORMS):
+            offered = self.backend.peers(case) if self.settings.peers else ()
+        names = [name for name in offered if name not in self.settled and (self.timed or self.checks(name))]
+        if self.known.is_kept(case) and any(self.checks(name) for name in names):
+            with phase(VERIFYING):
+                _evaluate_reference(self.backend, self.runnable, self.known)
+        measurements: list[Measurement] = []
+        for name in names:
+            reason = self.avoided.get(name)
+            measurements += [_without_time(name, reason)] if reason else self._take(name)
+        if names:
+            self.begun("")
+        return PeerResults(measurements, {name: facts for name, facts in self._facts.items() if facts})
 
     def checks(self, name: str) -> bool:
         """Return whether the results of the peer are compared with the reference."""
         return self.check_compiled if is_compiled(name) else self.check
 
-
-@dataclass
-class PeerResults:
-    """The measurements of a case's peers, and by name what is known of each."""
-
-    measurements: list[Measurement] = field(default_factory=list[Measurement])
-    facts: dict[str, PeerFacts] = field(default_factory=dict[str, PeerFacts])
-
-
-def measure_peers(backend: Backend, runnable: Runnable, plan: PeerPlan, watcher: DeviceWatcher) -> PeerResults:
-    """Return the times of every peer, on the same inputs by the same clock; a peer without one has its reason.
-
-    Where the plan is not timed, peers are only checked. PeerSpoiled where a peer makes the process useless, and the
-    error itself where the device answers no more.
-    """
-    results = PeerResults()
-    with phase(FORMS):
-        offered = backend.peers(runnable.case) if plan.settings.peers else ()
-    names = [name for name in offered if name not in plan.settled and (plan.timed or plan.checks(name))]
-    if plan.known.is_kept(runnable.case) and any(plan.checks(name) for name in names):
-        with phase(VERIFYING):
-            _evaluate_reference(backend, runnable, plan.known)
-    for name in names:
-        reason = plan.avoided.get(name)
-        turn = PeerTurn(backend, runnable, plan, watcher, name)
-        results.measurements += [_without_time(name, reason)] if reason else turn.take()
-        if turn.facts:
-            results.facts[name] = turn.facts
-    if names:
-        plan.begun("")
-    return results
-
-
-@dataclass
-class PeerTurn:
-    """One peer in one process, from its set-up to its end; the libraries' global state is restored after it."""
-
-    backend: Backend
-    runnable: Runnable
-    plan: PeerPlan
-    watcher: DeviceWatcher
-    name: str
-    facts: PeerFacts = field(default_factory=PeerFacts)
-
-    def take(self) -> list[Measurement]:
+    def _take(self, name: str) -> list[Measurement]:
         """Return the peer's measurements, or an empty one with the reason."""
         from prism_bench.backends.cuda.peers.library_state import LibraryState, ready
 
-        self.plan.begun(self.name)
+        self.begun(name)
         try:
             with phase(IMPORTING):
-                ready(self.library())
+                ready(self.library(name))
         except Exception as error:  # it cannot be imported
-            return [_without_time(self.name, _first_line(error))]
+            return [_without_time(name, _first_line(error))]
         with phase(STATE):
-            held, state = HeldMemory(self.backend, alone=self.plan.timed), LibraryState.now()
-        measurements, failure = self._used()
+            held, state = HeldMemory(self.backend, alone=self.timed), LibraryState.now()
+        measurements, failure = self._used(name)
         with phase(STATE):
             changed = state.restore()
             if changed.lasting:
                 raise PeerSpoiled(f"it changed {changed.lasting[0]}, which could not be changed back")
-            leak = held.leak(self._use_once, lacked_memory=lacks_memory(failure or ""))
+            leak = held.leak(lambda: self._use_once(name), lacked_memory=lacks_memory(failure or ""))
         if leak:
             raise PeerSpoiled(leak)
         reason = failure or changed.reason
-        return [_without_time(self.name, reason)] if reason else measurements
+        return [_without_time(name, reason)] if reason else measurements
 
-    def _used(self) -> tuple[list[Measurement], str | None]:
+    def _used(self, name: str) -> tuple[list[Measurement], str | None]:
         """Return the measurements of the peer and the reason for a failure; raise an error that lost the device."""
         try:
-            with phase(f"{_SUBJECT}{self.name}"), self._prepared() as peer:
-                self.facts = _facts_of(peer)
-                if self.plan.checks(self.name):
-                    self.plan.begun(self.name)
-                    precision = self._lesser_precision(peer)
-                    self.facts |= {"precision": precision} if precision else {}
-                measurements = self._timed(peer) if self.plan.timed else []
+            with phase(f"{_SUBJECT}{name}"), self._prepared(name) as peer:
+                self._facts[name] = _facts_of(peer)
+                if self.checks(name):
+                    self.begun(name)
+                    precision = self._lesser_precision(name, peer)
+                    self._facts[name] |= {"precision": precision} if precision else {}
+                measurements = self._timed(name, peer) if self.timed else []
                 peer.confirm()
-                self.facts |= _facts_of(peer)
+                self._facts[name] |= _facts_of(peer)
                 return measurements, None
         except Exception as error:  # a library's failure is the peer's; the kernel keeps its times
             if is_sticky(self.backend, error):
                 raise
             return [], _first_line(error)  # the error itself would keep the peer's arrays
 
-    def _timed(self, peer: Runnable) -> list[Measurement]:
+    def _timed(self, name: str, peer: Runnable) -> list[Measurement]:
         measurements = measure_runnable(
             peer,
-            f"{_SUBJECT}{self.name}",
-            self.plan.settings,
+            f"{_SUBJECT}{name}",
+            self.settings,
             self.watcher,
-            skipped=self.plan.settings.left_out_of_peers(self.plan.process),
-            step=lambda: self.plan.begun(self.name),
+            skipped=self.settings.left_out_of_peers(self.process),
+            step=lambda: self.begun(name),
         )
         return [
-            entry if entry.samples else replace(entry, reason=named(entry.reason or "", self.name))
-            for entry in measurements
+            entry if entry.samples else replace(entry, reason=named(entry.reason or "", name)) for entry in measurements
         ]
 
-    def _lesser_precision(self, peer: Runnable) -> str | None:
+    def _lesser_precision(self, name: str, peer: Runnable) -> str | None:
         """Return in words where the peer's results miss the kernel's tolerance; None where they pass it.
 
         A PrismBenchError where they miss the peers' tolerance too, or where a strong library misses the kernel's.
@@ -245,7 +233,7 @@ class PeerTurn:
         if missed is None:
             return None
         looser = spec.peer_tolerance or PEER_TOLERANCE
-        wrong = missed if self.is_strong() else self._missed(peer, outputs, looser)
+        wrong = missed if self.is_strong(name) else self._missed(peer, outputs, looser)
         if wrong:
             raise PrismBenchError(_difference(wrong))
         return f"{_difference(missed)}; {_allowance(self.runnable.case, missed)}"
@@ -253,39 +241,39 @@ class PeerTurn:
     def _missed(self, peer: Runnable, outputs: Mapping[str, Any], tolerance: Tolerance | None = None) -> Entry | None:
         """Return the first output that misses the tolerance, by default the kernel's."""
         entries = compare_outputs(
-            self.backend, self.runnable.case, peer.inputs, outputs, 0, tolerance=tolerance, known=self.plan.known
+            self.backend, self.runnable.case, peer.inputs, outputs, 0, tolerance=tolerance, known=self.known
         )
         return next((entry for entry in entries if not entry["passed"]), None)
 
-    def _use_once(self) -> None:
+    def _use_once(self, name: str) -> None:
         """Set the peer up, call it and end it, and restore the libraries' state."""
         from prism_bench.backends.cuda.peers.library_state import LibraryState
 
-        self.plan.begun(self.name)
+        self.begun(name)
         state = LibraryState.now()
         try:
-            with self._prepared() as peer:
+            with self._prepared(name) as peer:
                 peer()
         finally:
             state.restore()
 
-    def _prepared(self) -> Runnable:
-        return self.backend.prepare_peer(self.runnable.case, self.name, self.runnable)
+    def _prepared(self, name: str) -> Runnable:
+        return self.backend.prepare_peer(self.runnable.case, name, self.runnable)
 
-    def library(self) -> str | None:
+    def library(self, name: str) -> str | None:
         """Return the name of the library that the peer asks for; None where the spec has no such peer."""
         from prism_bench.backends.cuda.peers.torch_forms import named_peer
 
         try:
-            return named_peer(self.runnable.case, self.name)[0].library.name
+            return named_peer(self.runnable.case, name)[0].library.name
         except LookupError:
             return None
 
-    def is_strong(self) -> bool:
+    def is_strong(self, name: str) -> bool:
         """Return whether the library is one of the strong ones, whose results pass the kernel's own tolerance."""
         from prism_bench.spec.peer import LIBRARIES
 
-        library = self.library()
+        library = self.library(name)
         return library is not None and LIBRARIES[library].is_strong
 
 

@@ -24,7 +24,7 @@ from prism_bench.run.measuring import (
     phase,
     running,
 )
-from prism_bench.run.peers import PeerPlan, PeerResults, PeerSpoiled, measure_peers
+from prism_bench.run.peers import CasePeers, PeerResults, PeerSpoiled
 from prism_bench.run.settings import Settings
 from prism_bench.run.verification import Entry, KnownReference, complaint, passed, verify, verify_prepared
 from prism_bench.spec.case import Case
@@ -47,7 +47,7 @@ class MeasuringSession:
         """Without `verifies`, only process 0 verifies."""
         self._verifies = process == 0 if verifies is None else verifies
         self.begun: Callable[[str], None] = lambda name: None  # gets each edge's name before it is verified
-        self.peer_begun: Callable[[str], None] = lambda name: None  # see `peers.PeerPlan.begun`
+        self.peer_begun: Callable[[str], None] = lambda name: None  # see `peers.CasePeers.begun`
         self.avoided: Mapping[str, Mapping[str, str]] = {}  # by task, peers that have no time, and why
         self.check_compiled: Collection[str] | None = None  # labels; see `pool.MeasuringOrder`
         self.settled: Mapping[str, Collection[str]] = {}  # by task, peers that are not measured again
@@ -125,7 +125,10 @@ class MeasuringSession:
         if not is_needed or runnable.case.task in self.peerless:
             return PeerResults()
         task, labels = runnable.case.task, self.check_compiled
-        plan = PeerPlan(
+        return CasePeers(
+            self._backend,
+            runnable,
+            self._watcher,
             self._settings,
             check=self._verifies,
             check_compiled=self._verifies if labels is None else runnable.case.label in labels,
@@ -135,8 +138,7 @@ class MeasuringSession:
             avoided=self.avoided.get(task, {}),
             settled=self.settled.get(task, ()),
             begun=self.peer_begun,
-        )
-        return measure_peers(self._backend, runnable, plan, self._watcher)
+        ).measure()
 
     def edge(self, case: Case) -> CaseResult:
         """Verify the edge in every pass of the backend: the first one with every seed, the others with one.

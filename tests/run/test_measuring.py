@@ -10,7 +10,7 @@ from prism_bench.catalogue import discover
 from prism_bench.measure import ClockGate, Criterion
 from prism_bench.record.measurement import Sample
 from prism_bench.run.measuring import DeviceWatcher, measure_cpu, measure_metric, measure_runnable
-from prism_bench.run.peers import PeerPlan, measure_peers
+from prism_bench.run.peers import CasePeers
 from prism_bench.run.settings import Settings
 
 CASE = discover(Path(__file__).parent.parent / "toys").case("double[n=1000]")
@@ -36,8 +36,7 @@ def peers(offered, name="null", **settings):
     backend = Library({"*": {"seconds": 1e-6}})
     backend.offered, backend.name = offered, name
     with backend.prepare(CASE, CASE.inputs(0)) as runnable:
-        plan = PeerPlan(replace(SETTINGS, **settings))
-        return measure_peers(backend, runnable, plan, DeviceWatcher()).measurements
+        return CasePeers(backend, runnable, DeviceWatcher(), replace(SETTINGS, **settings)).measure().measurements
 
 
 def test_a_right_peer_is_timed_by_the_same_metrics():
@@ -116,5 +115,5 @@ def test_later_processes_measure_the_cold_time_of_a_peer_alone():
     backend = Library({"*": {"seconds": 1e-6}})
     backend.offered = 1
     with backend.prepare(CASE, CASE.inputs(0)) as runnable:
-        found = measure_peers(backend, runnable, PeerPlan(SETTINGS, process=1), DeviceWatcher()).measurements
+        found = CasePeers(backend, runnable, DeviceWatcher(), SETTINGS, process=1).measure().measurements
     assert ["cold_time", "launch_time"] == [one.metric for one in found]

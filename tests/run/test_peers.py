@@ -16,9 +16,7 @@ from prism_bench.run.job import Run
 from prism_bench.run.measuring import DeviceWatcher
 from prism_bench.run.peers import (
     LONGEST_REASON,
-    PeerPlan,
-    PeerTurn,
-    measure_peers,
+    CasePeers,
     named,
     peers_far_behind,
     peers_without_time,
@@ -82,7 +80,7 @@ def taken(peers, backend=NullBackend, **plan):
     """The results of the planted peers in this process."""
     backend = backend({"*": {"peers": peers}})
     with backend.prepare(CASE, CASE.inputs(0)) as runnable:
-        return measure_peers(backend, runnable, PeerPlan(SETTINGS, **plan), DeviceWatcher())
+        return CasePeers(backend, runnable, DeviceWatcher(), SETTINGS, **plan).measure()
 
 
 def test_what_a_peer_changed_is_restored_before_the_next_one():
@@ -178,7 +176,7 @@ class Rough(NullBackend):
 
 def rough(off, monkeypatch, strong=False):
     monkeypatch.setattr(Rough, "off", off)
-    monkeypatch.setattr("prism_bench.run.peers.PeerTurn.is_strong", lambda self: strong)
+    monkeypatch.setattr("prism_bench.run.peers.CasePeers.is_strong", lambda self, name: strong)
     results = taken({"good": GOOD}, Rough)
     return results.measurements, results.facts["good"]
 
@@ -217,7 +215,7 @@ def test_the_libraries_of_the_extra_are_strong_and_torch_is_not():
 def test_a_library_that_is_not_installed_is_named(monkeypatch):
     absent = replace(LIBRARIES["torch"], module="no_such_module")
     monkeypatch.setattr("prism_bench.backends.cuda.peers.library_state.LIBRARIES", {"torch": absent})
-    monkeypatch.setattr("prism_bench.run.peers.PeerTurn.library", lambda self: "torch")
+    monkeypatch.setattr("prism_bench.run.peers.CasePeers.library", lambda self, name: "torch")
     (cell,) = taken({"torch": GOOD}).measurements
     assert f"torch is not installed ({pip_install('peers', anywhere=True)})" == cell.reason
 
@@ -227,8 +225,8 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
 )
 def test_the_library_of_a_form_is_that_of_its_peer(name, library):
     case = replace(CASE, spec=replace(CASE.spec, peers={"torch": lambda x, torch: 2 * x}))
-    turn = PeerTurn(NullBackend(), SimpleNamespace(case=case), PeerPlan(SETTINGS), DeviceWatcher(), name)
-    assert library == turn.library()
+    peers = CasePeers(NullBackend(), SimpleNamespace(case=case), DeviceWatcher(), SETTINGS)
+    assert library == peers.library(name)
 
 
 def test_a_reason_names_its_peer_once_and_stays_short():
