@@ -24,11 +24,11 @@ class Objection(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Fault of a submission: the broken rule, a text, and the case that showed it."""
 
     rule: str
-    words: str
+    text: str = msgspec.field(name="words")
     case: str = ""
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.words}"
+        return f"{self.rule}: {self.text}"
 
 
 class CheckedCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,7 +37,7 @@ class CheckedCase(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     case: str
     where: str
     right: bool
-    words: str = ""
+    text: str = msgspec.field(default="", name="words")
 
 
 class JudgedCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -219,7 +219,7 @@ class TimedCase:
         return any(time.hidden for time, _ in self.rows)
 
     @property
-    def own(self) -> JudgedTime | None:
+    def submission(self) -> JudgedTime | None:
         """Time of the submission, if it has one."""
         time, _ = self.rows[0]
         return time if time.kind == "submission" else None
@@ -315,12 +315,12 @@ def _lines(verdict: JudgeVerdict) -> Iterator[str]:
 def _times(verdict: JudgeVerdict) -> Iterator[str]:
     """Yield a line for each timed case with its rivals, and the score."""
     for case in timed_cases(verdict):
-        if own := case.own:
-            rivals = [time for time, _ in case.rows if time is not own]
+        if submission := case.submission:
+            rivals = [time for time, _ in case.rows if time is not submission]
             others = [f"{time.subject} ({time.kind}) {time_text(time.seconds)}" for time in rivals]
-            interval = f"{time_text(own.low)} to {time_text(own.high)}"
-            size = f"{case.name}, hidden" if own.hidden else case.name
-            yield ", ".join([f"{size}: {time_text(own.seconds)} ({interval})", *others])
+            interval = f"{time_text(submission.low)} to {time_text(submission.high)}"
+            size = f"{case.name}, hidden" if submission.hidden else case.name
+            yield ", ".join([f"{size}: {time_text(submission.seconds)} ({interval})", *others])
     if verdict.scored:
         sizes = count_text(len(verdict.scored), "hidden size" if verdict.has_hidden_score else "published size")
         yield f"score: {verdict.score:.3g} times as fast as the task's kernel, over {sizes}"

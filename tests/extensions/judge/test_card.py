@@ -208,9 +208,9 @@ def test_scratch_beyond_a_machines_memory_is_refused_before_it_is_taken(tmp_path
         return SubmissionTrial(read_submission(written(tmp_path, card, HONEST)), task, jailed=False).verdict()
 
     (objection,) = verdict("[1073741824, 1073741824]").objections
-    assert ("card", True) == (objection.rule, "scratch of" in objection.words)
+    assert ("card", True) == (objection.rule, "scratch of" in objection.text)
     (objection,) = verdict("[500000000]").objections
-    assert ("outputs", True) == (objection.rule, "scratch of 2.00 GB; at most 1.07 GB" in objection.words)
+    assert ("outputs", True) == (objection.rule, "scratch of 2.00 GB; at most 1.07 GB" in objection.text)
 
 
 def test_a_card_that_is_no_file_is_refused(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ def test_bytes_that_are_no_machine_code_are_an_objection() -> None:
     assert [] == list(form_objections(CUBIN.read_bytes(), ["attack"]))
     rng, words = Random(20261127), list[str]()
     for _ in range(1500):
-        words += [one.words for one in form_objections(spoiled(rng), ["attack"])]
+        words += [one.text for one in form_objections(spoiled(rng), ["attack"])]
     assert {"no ELF file that can be read" in one for one in words} == {True, False}
 
 
@@ -64,7 +64,7 @@ def test_machine_code_has_one_table_of_symbols(name: str) -> None:
     hiding = with_another_table(cubin, b"other", name)
     assert ("attack",) == entry_symbols(hiding)
     (one,) = form_objections(hiding, ["attack"])
-    assert "it has two sections of the name" in one.words
+    assert "it has two sections of the name" in one.text
 
 
 @pytest.mark.parametrize("name", ["at ack", "at\nack", "\u00a0ttack", "at\tack"])
@@ -72,16 +72,16 @@ def test_a_kernel_has_a_name_that_a_listing_can_have(name: str, monkeypatch: pyt
     """Else its instructions are in nobody's census: a listing is read by lines and words."""
     monkeypatch.setattr(machine_code, "entry_symbols", lambda cubin: [name])
     (odd,) = form_objections(CUBIN.read_bytes(), [name])
-    assert "names that no compiler gives" in odd.words
+    assert "names that no compiler gives" in odd.text
 
 
 def test_instructions_that_nothing_lists_have_no_precision() -> None:
     assert [] == list(precision_objections({"fp32": 2}, "fp32"))
     assert [] == list(precision_objections({}, "fp32")), "it calculates nothing"
     (low,) = precision_objections({"half": 3, "fp32": 2}, "fp32")
-    assert "3 instructions work in half; the task asks for fp32" == low.words
+    assert "3 instructions work in half; the task asks for fp32" == low.text
     (unlisted,) = precision_objections(None, "fp32")
-    assert "nothing lists its instructions; the task asks for fp32" == unlisted.words
+    assert "nothing lists its instructions; the task asks for fp32" == unlisted.text
 
 
 def test_an_objection_names_few_kernels_and_no_long_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,8 +90,8 @@ def test_an_objection_names_few_kernels_and_no_long_name(monkeypatch: pytest.Mon
     monkeypatch.setattr(machine_code, "why_unreadable", lambda cubin: "")
     monkeypatch.setattr(machine_code, "entry_symbols", lambda cubin: ["one", *names])
     others, prints = form_objections(b"", ["one"])
-    assert others.words.endswith("... and 87 more kernels")
-    assert len(others.words) < 500
-    assert "it prints from the device (vprintf)" == prints.words
+    assert others.text.endswith("... and 87 more kernels")
+    assert len(others.text) < 500
+    assert "it prints from the device (vprintf)" == prints.text
     monkeypatch.setattr(machine_code, "undefined_symbols", lambda cubin: names)
     assert 3 == len(list(form_objections(b"", ["one"], compiled_here=True)))

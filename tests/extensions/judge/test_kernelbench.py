@@ -110,7 +110,7 @@ def test_a_problem_judges_a_kernel_by_its_model(folder: Path, capsys: pytest.Cap
     (folder / "scaled.cu").write_text(KERNEL.replace("SCALE", "3.001f"))
     verdict = judge_problem(folder / "scaled.toml", folder / "1_Scaled.py", SMALL)
     assert "wrong" == verdict.ruling
-    assert "y0[" in verdict.objections[0].words
+    assert "y0[" in verdict.objections[0].text
 
 
 def test_its_numbers_are_sizes_and_what_is_made_of_them_changes_too(folder: Path) -> None:

@@ -53,7 +53,7 @@ def test_what_a_launch_does_wrong_is_seen(case: Case, code: str, rule: str, word
     found = judged(case, code)
     assert [] == found.times
     assert rule == found.objections[0].rule
-    assert words in found.objections[0].words
+    assert words in found.objections[0].text
 
 
 @pytest.mark.parametrize(("stalled", "objects"), [(4, False), (5, True)])
@@ -75,13 +75,13 @@ def test_clocks_that_disagree_are_compared_again(case: Case, stalled: int, objec
 
     found = judged(case, "honest", Stalling)
     assert min(stalled + 1, 5) == len(Stalling.series)
-    assert objects == any("each of 5 times" in one.words for one in found.objections)
+    assert objects == any("each of 5 times" in one.text for one in found.objections)
 
 
 def test_a_submission_that_launches_nothing_is_wrong_where_there_is_an_output(case: Case) -> None:
     idle = replace(case.spec, launch=lambda n: Launch(0, 256))
     (objection,) = judged(Case(idle, case.workload, "S0"), "honest").objections
-    assert ("outputs", True) == (objection.rule, "c is never written" in objection.words)
+    assert ("outputs", True) == (objection.rule, "c is never written" in objection.text)
     assert [] == judged(Case(idle, Workload(n=0), "edge"), "honest").objections, "no element, nothing to write"
 
 
@@ -126,7 +126,7 @@ def test_a_hang_or_a_fault_ends_the_runner_alone(case: Case, code: str, words: s
     )  # fmt: skip
     session.run(Contestant(code, "submission", [case], ContestantCode(code.encode(), {"add": "add"})))
     session.close()
-    assert words in session.findings.objections[0].words
+    assert words in session.findings.objections[0].text
     assert "as before" in session.findings.evidence["machine afterwards"]
 
 
@@ -145,7 +145,7 @@ def test_a_device_that_is_not_as_it_was_is_kept_from_use(case: Case, after: Mach
     before = MachineState({"ecc_uncorrected": 0.0, "max_sm_clock": 2e9}, unowned=1e9)
     found = judged(case, "honest", states=[before, after])
     assert "state of the machine" == found.objections[0].rule
-    assert words in found.objections[0].words
+    assert words in found.objections[0].text
     with pytest.raises(BackendUnavailable, match="in quarantine"):
         judged(case, "honest")
     quarantine_file(fake_device.FACTS.uuid).unlink()
@@ -160,7 +160,7 @@ def test_more_operations_than_a_device_can_do_are_refused(case: Case, monkeypatc
         monkeypatch.setattr(FakeDevice, "facts", lambda self, facts=facts: facts)
         found = judged(working, "honest")
         assert rules == [one.rule for one in found.objections]
-        assert not rules or "no program does more than 10.0 GFLOP/s" in found.objections[0].words
+        assert not rules or "no program does more than 10.0 GFLOP/s" in found.objections[0].text
 
 
 def test_a_state_without_nvml_has_the_canaries(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +233,7 @@ def test_a_buffer_is_passed_as_a_tensor_map(case: Case) -> None:
     assert [128, 8, 8, 8] == [one.size for one in plan.steps[0].parameters]
     assert [] == judged(described, "takes_a_map").objections
     (objection,) = judged(with_map(TensorMap("a"), 3001), "takes_a_map").objections
-    assert ("form", True) == (objection.rule, "rows of whole 16 bytes" in objection.words)
+    assert ("form", True) == (objection.rule, "rows of whole 16 bytes" in objection.text)
 
 
 def test_a_card_that_passes_other_sizes_than_the_code_takes_is_refused(
@@ -243,7 +243,7 @@ def test_a_card_that_passes_other_sizes_than_the_code_takes_is_refused(
     monkeypatch.setattr("prism_bench.extensions.judge.referee.client.elf_entries", lambda cubin: entries)
     (objection,) = judged(case, "honest").objections
     assert "form" == objection.rule
-    assert "8, 8, 8, 8 bytes; the machine code takes 8, 8, 8, 4" in objection.words
+    assert "8, 8, 8, 8 bytes; the machine code takes 8, 8, 8, 4" in objection.text
 
 
 def test_a_launch_that_a_stalled_host_spoiled_is_made_again_on_its_inputs(case: Case) -> None:
@@ -264,4 +264,4 @@ def test_a_launch_that_a_stalled_host_spoiled_is_made_again_on_its_inputs(case: 
     assert [] == found.objections
     assert 3 * (RULES.blocks * (RULES.samples + RULES.warmups)) * 2 == Stalled.launches
     never = type("Never", (FakeDevice,), {"timed": lambda self, call, cold: None})
-    assert "cannot be timed" in judged(case, "honest", never).objections[0].words
+    assert "cannot be timed" in judged(case, "honest", never).objections[0].text

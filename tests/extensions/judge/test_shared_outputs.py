@@ -96,7 +96,7 @@ def test_outputs_are_compared_in_the_memory_that_is_shown(case: Case, driver: Dr
 
 def test_a_wrong_kernel_is_seen_there(case: Case, driver: Driver, fetched: list[str]) -> None:
     (objection,) = judged(case, "skips_work_later", sharing(driver)).objections
-    assert "reference" in objection.words
+    assert "reference" in objection.text
     assert "FetchQuestion" not in fetched
 
 

@@ -55,9 +55,9 @@ def test_a_finding_names_its_check_kernel_and_place(case: Case, code: str, check
     found = watched(case, code, LaunchWatch(lambda check: NearWatchedRunner(check, late=late)), [257])
     (objection,) = found.objections
     assert "outputs" == objection.rule, "as findings of the emulator"
-    assert f"under compute-sanitizer ({check}): {kind}" in objection.words
-    assert "attack" in objection.words
-    assert "attack.cu:" in objection.words
+    assert f"under compute-sanitizer ({check}): {kind}" in objection.text
+    assert "attack" in objection.text
+    assert "attack.cu:" in objection.text
     assert ("" if late else "add[n=257]") == objection.case, "whose words came after all had ended is nobody's"
     assert set(CHECKS) - {check} == set(found.watched)
 
@@ -72,7 +72,7 @@ def test_a_name_of_a_kernel_hides_no_finding(case: Case) -> None:
     found = watched(case, "is_called_like_a_summary", LaunchWatch(near, checks=["memcheck"]))
     assert found.objections
     assert {one.case for one in found.objections} <= {"add[n=257]", "add[n=3000]", ""}
-    assert all(one.words.isprintable() for one in found.objections)
+    assert all(one.text.isprintable() for one in found.objections)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_is_not_understood_is_never_clean(case: Case, ending: bytes, object
         case, "honest", LaunchWatch(lambda check: NearWatchedRunner(check, ending=ending), checks=["memcheck"])
     )
     assert [] == found.watched
-    assert words in (found.objections[0].words if objects else found.unjudged[0])
+    assert words in (found.objections[0].text if objects else found.unjudged[0])
     assert objects == bool(found.objections)
 
 
@@ -205,7 +205,7 @@ def test_what_a_kernel_prints_is_no_word_of_the_tool(
 def test_a_launch_that_ends_its_process_is_explained_by_the_log(case: Case, tool: tools.Tool) -> None:
     found = watched(case, "faults_when_watched", process(tool, "memcheck", "initcheck"))
     (objection,) = found.objections
-    assert ("add[n=257]", True) == (objection.case, "Invalid __global__ write" in objection.words)
+    assert ("add[n=257]", True) == (objection.case, "Invalid __global__ write" in objection.text)
     (words,) = found.unjudged
     assert words.startswith(
         "reads of memory that nothing wrote (compute-sanitizer, initcheck): 0 of 2 cases launched: "

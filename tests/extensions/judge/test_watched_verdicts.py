@@ -114,7 +114,7 @@ def test_a_source_is_watched_on_a_gpu_whatever_the_emulator_saw(case: Case, monk
     gpu = OnGpu(session(), rivals=False, watch=lambda: LaunchWatch(near))
     verdict = SubmissionTrial(submission, task, ("90",), False, gpu=gpu).verdict()
     assert ("wrong", ()) == (verdict.ruling, verdict.times)
-    assert any("[n=257]" in one.case and "out of bounds" in one.words for one in verdict.objections)
+    assert any("[n=257]" in one.case and "out of bounds" in one.text for one in verdict.objections)
 
 
 @pytest.mark.parametrize(

@@ -90,11 +90,11 @@ def test_a_cubin_has_no_other_kernels_and_a_source_may(tmp_path: Path) -> None:
         made = compile_source(source, ("one",), "90")
     except BackendUnavailable as error:
         pytest.skip(str(error))
-    assert [one.words for one in form_objections(made.cubin, ["one"])] == [
+    assert [objection.text for objection in form_objections(made.cubin, ["one"])] == [
         "the machine code has kernels that the card does not launch: other"
     ]
     assert not list(form_objections(made.cubin, ["one"], compiled_here=True))
-    assert "has no kernel three" in next(iter(form_objections(made.cubin, ["three"]))).words
+    assert "has no kernel three" in next(iter(form_objections(made.cubin, ["three"]))).text
 
 
 def test_sources_of_other_kernels_are_written_into_one_file_once(tmp_path: Path) -> None:

@@ -297,7 +297,7 @@ def _note(run: WatchRun, names: Sequence[str], findings: WatchFindings, *, has_m
         text = f"{count_text(checked.counted, 'finding')} of a kind that is not known here"
         objections = [Objection("outputs", f"{_under(run.check)}: {text}")]
     findings.objections += objections
-    faults = {objection.case: objection.words for objection in objections}
+    faults = {objection.case: objection.text for objection in objections}
     clean = set(run.ended) - {race.case for race in doubtful} if checked.counted is not None else set[str]()
     findings.checked += [
         CheckedCase(name, f"{TOOL}, {run.check}", name not in faults, faults.get(name, ""))
