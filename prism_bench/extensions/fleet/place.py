@@ -36,29 +36,6 @@ if TYPE_CHECKING:
 _FIRST_SECONDS = 2.0  # until the first plain line, which shows that the fleet works
 
 
-@contextmanager
-def _opened_fleet(
-    fleet: str, workers: int | None, backend: str, catalogue: "Path", *, quiet: bool
-) -> "Iterator[tuple[Fleet, list[FleetBoard]]]":
-    """Yield the fleet that the text names and its boards; print the boards, and the workers that measure nothing."""
-    from prism_bench.extensions.fleet.cluster import parse
-    from prism_bench.extensions.fleet.dispatch import boards_of
-    from prism_bench.extensions.fleet.fleet import opened
-
-    print_line, spec = options.remark if quiet else options.line, parse(fleet, workers)
-    options.remark(f"fleet {fleet}: waits for its workers")
-    with ExitStack() as stack:
-        with files.allowed():  # jobs of Slurm may wait for hours
-            open_fleet = stack.enter_context(opened(spec, needs_gpu=backend == "cuda"))
-            boards, remarks = boards_of(open_fleet, backend, catalogue)
-        kind = boards[0].facts.get("device")
-        titles = ", ".join(board.title for board in boards)
-        print_line(f"backend {backend}: {kind}; fleet of {count_text(len(boards), 'board')}: {titles}")
-        for remark in remarks:
-            options.remark(remark, "yellow")
-        yield open_fleet, boards
-
-
 @dataclass(frozen=True)
 class FleetPlace:
     """Boards of an open fleet, and the backend as the first board describes it."""
@@ -125,11 +102,26 @@ class FleetPlace:
 def opened_place(
     fleet: str, workers: int | None, backend: str, catalogue: "Path", *, quiet: bool
 ) -> Iterator[FleetPlace]:
-    """Yield the fleet that the text names, once it can measure with `backend`; print its boards."""
-    from prism_bench.extensions.fleet.fleet import BoardBackend
+    """Yield the fleet that the text names, once it can measure with `backend`.
 
-    with _opened_fleet(fleet, workers, backend, catalogue, quiet=quiet) as (workplace, boards):
-        yield FleetPlace(workplace, boards, BoardBackend(backend, boards[0]))
+    Print its boards, and the workers that measure nothing.
+    """
+    from prism_bench.extensions.fleet.cluster import parse
+    from prism_bench.extensions.fleet.dispatch import boards_of
+    from prism_bench.extensions.fleet.fleet import BoardBackend, opened
+
+    print_line, spec = options.remark if quiet else options.line, parse(fleet, workers)
+    options.remark(f"fleet {fleet}: waits for its workers")
+    with ExitStack() as stack:
+        with files.allowed():  # jobs of Slurm may wait for hours
+            open_fleet = stack.enter_context(opened(spec, needs_gpu=backend == "cuda"))
+            boards, remarks = boards_of(open_fleet, backend, catalogue)
+        kind = boards[0].facts.get("device")
+        titles = ", ".join(board.title for board in boards)
+        print_line(f"backend {backend}: {kind}; fleet of {count_text(len(boards), 'board')}: {titles}")
+        for remark in remarks:
+            options.remark(remark, "yellow")
+        yield FleetPlace(open_fleet, boards, BoardBackend(backend, boards[0]))
 
 
 def _remark(given_up: "Sequence[str]") -> None:

@@ -137,10 +137,16 @@ def planned(program: FusionProgram, stages: Sequence[Stage] | None = None) -> Fu
     ordered = in_order(program, stages or program.stages)
     axes = axes_of(program, ordered)
     inlined: dict[str, Expression] = {}
+    anchors: list[Anchor] = []
     for stage in ordered:
         if isinstance(stage, Map):
             inlined[stage.name] = replaced(stage.expression, inlined)
-    anchors = tuple(_inline(stage, inlined) for stage in ordered if not isinstance(stage, Map))
+        elif isinstance(stage, Reduce):
+            anchors.append(replace(stage, expression=replaced(stage.expression, inlined)))
+        elif isinstance(stage, ColumnSums):
+            anchors.append(replace(stage, weights=replaced(stage.weights, inlined)))
+        else:
+            anchors.append(stage)
     outputs: dict[str, Expression] = {}
     places: dict[str, tuple[str, ...]] = {}
     for name in program.outputs:
@@ -151,13 +157,7 @@ def planned(program: FusionProgram, stages: Sequence[Stage] | None = None) -> Fu
         if axes.get(place) != axes[name]:
             raise SpecError(f"stage '{name}' goes into '{place}', which is no input of its shape")
         outputs[place], places[place] = inlined.get(name, Name(name)), axes[name]
-    return FusionPlan(program, ordered, axes | places, anchors, outputs)
-
-
-def _inline(stage: Anchor, inlined: Mapping[str, Expression]) -> Anchor:
-    if isinstance(stage, Reduce):
-        return replace(stage, expression=replaced(stage.expression, inlined))
-    return replace(stage, weights=replaced(stage.weights, inlined)) if isinstance(stage, ColumnSums) else stage
+    return FusionPlan(program, ordered, axes | places, tuple(anchors), outputs)
 
 
 # Refusals: what a single launch cannot do, with the reason.

@@ -520,14 +520,12 @@ def _figure(ledger: ChainLedger, stage: str, name: str) -> Figure:
 
 def _launches(row: PublishedRow, mine: Sequence[ChainLedger]) -> OurRow:
     """Return the launches of all the row's chains together; no sum if a chain lacks the stage."""
-    stages = {stage: _sum(stage, mine) for stage in STAGES}
+    stages: dict[str, Figure] = {}
+    for stage in STAGES:
+        plans = [stage_row.plan for ledger in mine if (stage_row := ledger.row(stage))]
+        has_all = plans and len(plans) == len(mine)
+        total = Figure(sum(plan.launches for plan in plans), "launches of the plans")
+        stages[stage] = total if has_all else absent(f"not every chain has a stage '{stage}'")
     whole = len(mine) == len(row.chains)
     what = " + ".join(ledger.chain for ledger in mine) or "none of them"
     return OurRow(f"{what}, S0", stages, row.met(stages["full"].value) if whole else None)
-
-
-def _sum(stage: str, mine: Sequence[ChainLedger]) -> Figure:
-    rows = [row for ledger in mine if (row := ledger.row(stage))]
-    if not rows or len(rows) < len(mine):
-        return absent(f"not every chain has a stage '{stage}'")
-    return Figure(sum(row.plan.launches for row in rows), "launches of the plans")
