@@ -402,7 +402,7 @@ class ClaimMeasurement:
         """Return the records of two builds, whose processes took turns."""
         return interleaved(builds, self.backend, pair_settings(self.settings), self.report)
 
-    def peers(self, catalogue: Catalogue, cases: Sequence[Case]) -> RunRecord:
+    def peers(self, catalogue: Catalogue, cases: list[Case]) -> RunRecord:
         """Return the record of cases and all of their peers; on a device it has the ceilings of the machine."""
         return run(catalogue, self.backend, cases, self.settings, self.report)
 
@@ -620,5 +620,5 @@ def _only(chosen: Sequence[_Case], names: Sequence[str], wanted: str | None) -> 
         return chosen[0]
     if not chosen and wanted is not None:
         raise unknown("case", wanted, names)
-    few = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
-    raise UsageError(f"--case: {count_text(len(chosen), 'case')} chosen and a claim is about one; name it: {few}")
+    listed = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
+    raise UsageError(f"--case: {count_text(len(chosen), 'case')} chosen and a claim is about one; name it: {listed}")

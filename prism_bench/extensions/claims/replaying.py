@@ -264,20 +264,20 @@ class SideChecks:
             return
         stated = side.code[0]
         try:
-            made = compiled(replayed.case, device_in(self.records[side.record]))
+            rebuilt = compiled(replayed.case, device_in(self.records[side.record]))
         except PrismBenchError as error:
             self._add(what, "open", str(error))
             return
-        if made is None:
+        if rebuilt is None:
             self._add(what, "open", "its sources are not compiled here")
-        elif made.hashes != {code.sass for code in side.code}:
-            self._require_other_compiler(side, made)
-            self._add(what, "other", f"{stated.compiler} there, {made.compiler} here")
+        elif rebuilt.hashes != {code.sass for code in side.code}:
+            self._require_other_compiler(side, rebuilt)
+            self._add(what, "other", f"{stated.compiler} there, {rebuilt.compiler} here")
         else:
-            _require_entries(side, made)
+            _require_entries(side, rebuilt)
             self._add(what, "same", f"sm_{stated.architecture}, {stated.sass}")
 
-    def _require_other_compiler(self, side: ClaimSide, made: RecompiledCode) -> None:
+    def _require_other_compiler(self, side: ClaimSide, rebuilt: RecompiledCode) -> None:
         """Raise a ResultsError if only other sources can explain other instructions.
 
         Headers of the toolkit have versions that no cubin names, so sources that include some prove nothing.
@@ -286,9 +286,11 @@ class SideChecks:
         if any(_SYSTEM_HEADER.search(content) for path, content in contents.items() if path.endswith(_DEVICE_CODE)):
             return
         there = {toolchain(unpacked(self.claim.files[code.cubin], "cubin")) for code in side.code}
-        is_same = {code.compiler for code in side.code} == {made.compiler}
-        if is_same and there == made.toolchains != {b""}:
-            raise ResultsError(f"{side.name}: {made.compiler} makes other instructions of its sources than it claims")
+        is_same = {code.compiler for code in side.code} == {rebuilt.compiler}
+        if is_same and there == rebuilt.toolchains != {b""}:
+            raise ResultsError(
+                f"{side.name}: {rebuilt.compiler} makes other instructions of its sources than it claims"
+            )
 
     def other_peer(self, contest: ClaimContest) -> str | None:
         """Return a text about the baseline here if its version or form is not the claim's; None if it is the same."""
@@ -366,11 +368,11 @@ class SideChecks:
         return text
 
 
-def _require_entries(side: ClaimSide, made: RecompiledCode) -> None:
+def _require_entries(side: ClaimSide, rebuilt: RecompiledCode) -> None:
     """Raise a ResultsError if a claim states other entries than the same instructions have."""
     stated = {text: entry.get("symbol") for code in side.code for text, entry in code.entries.items()}
-    if stated != made.symbols:
-        text = next(text for text in {**made.symbols, **stated} if made.symbols.get(text) != stated.get(text))
+    if stated != rebuilt.symbols:
+        text = next(text for text in {**rebuilt.symbols, **stated} if rebuilt.symbols.get(text) != stated.get(text))
         raise ResultsError(f"{side.name}: its sources and its claim differ in the entry {text:.80}")
 
 
@@ -444,13 +446,13 @@ class ClaimReplay:
         with temporary_folder("prism-claim-") as folder:
             folder.chmod(0o755)  # the jail runs as another user
             kernel, baseline = self.claim.sides
-            made = [
+            catalogues = [
                 catalogue_at(folder / name, contents_of(side, self.claim.files))
                 for name, side in (("kernel", kernel), ("baseline", baseline))
             ]
             yield (
-                ReplaySide(kernel, made[0], case_in(made[0], kernel)),
-                ReplaySide(baseline, made[1], case_in(made[1], baseline)),
+                ReplaySide(kernel, catalogues[0], case_in(catalogues[0], kernel)),
+                ReplaySide(baseline, catalogues[1], case_in(catalogues[1], baseline)),
             )
 
     def _jailed(self, sides: Sequence[ReplaySide]) -> ReplayAnswer:

@@ -272,9 +272,9 @@ def account(work: Chunks | SideBySide, timed: bool) -> OverlapLedger:
     seconds: dict[str, list[float]] = {form.name: [] for form in forms}
     for turn in range(_WARM_UP + SAMPLES if timed else 0):
         for form in shuffled(forms, 0, turn):
-            taken = _timed(work, form)
+            duration = _timed(work, form)
             if turn >= _WARM_UP:
-                seconds[form.name].append(taken)
+                seconds[form.name].append(duration)
     rows = (OverlapRow(f.name, f.launches, f.copied_in, f.copied_out, f.part, tuple(seconds[f.name])) for f in forms)
     return OverlapLedger(work.title, tuple(rows))
 

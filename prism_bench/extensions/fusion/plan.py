@@ -1,10 +1,11 @@
 """Plan of a fused launch: its stages, its refusals, and helpers of code generation."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
-from typing import Any, Protocol
+from typing import Any
 
 from prism_bench.errors import SpecError, unknown
 from prism_bench.extensions.fusion.expression import (
@@ -356,30 +357,30 @@ class EntryCall:
     arguments: tuple[str, ...] | None = None
 
 
-class HostSide(Protocol):
-    """Host side of a kind of launch."""
+class HostSide(ABC):
+    """Host side of a kind of launch; by default without sizes, workspace and derived sizes."""
 
     @property
     def workspace(self) -> Mapping[str, str]:
         """The names of the scratch arrays, each with the text of its shape."""
-        ...
+        return {}
 
     @property
     def sizes(self) -> tuple[Scalar, ...]:
         """The sizes that are passed last."""
-        ...
+        return ()
 
     def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
         """Return the scratch arrays for that type."""
-        ...
+        return ()
 
+    @abstractmethod
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Any]:
         """Return the `launch` of a spec."""
-        ...
 
     def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
         """Return the `derived` sizes of a spec."""
-        ...
+        return {}
 
 
 @dataclass(frozen=True)

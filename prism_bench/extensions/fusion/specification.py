@@ -30,7 +30,16 @@ from prism_bench.extensions.fusion.expression import (
     substituted,
     walk,
 )
-from prism_bench.extensions.fusion.plan import EntryCall, FusionPlan, KernelCode, operations, packed, planned, refuse
+from prism_bench.extensions.fusion.plan import (
+    EntryCall,
+    FusionPlan,
+    HostSide,
+    KernelCode,
+    operations,
+    packed,
+    planned,
+    refuse,
+)
 from prism_bench.extensions.fusion.program import (
     AS_BITS,
     Anchor,
@@ -185,26 +194,12 @@ def _size_name(size: Scalar) -> str:
 
 
 @dataclass(frozen=True)
-class OneThreadHost:
+class OneThreadHost(HostSide):
     """Host side of a single thread, which needs only its arguments."""
-
-    @property
-    def sizes(self) -> tuple[Scalar, ...]:
-        return ()
-
-    @property
-    def workspace(self) -> Mapping[str, str]:
-        return {}
-
-    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
-        return ()
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
         entry = call.entry.format(includes.value("arrays.map_arrays", "NUMBERS")[call.number])
         return Asking((), lambda: Launch(1, 1, entry=entry, arguments=call.arguments))
-
-    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
-        return {}
 
 
 def _of_numbers(program: FusionProgram, stage: Map, entry: str) -> SeparateLaunch:
@@ -481,13 +476,13 @@ def fuse(program: FusionProgram, module: str) -> KernelSpec:
     source, SpecError with the reason if the program cannot be fused.
     """
     path = Path(str(sys.modules[module].__file__))
-    made = fused_program(program, path.stem)
+    fused = fused_program(program, path.stem)
     source = generated_source(path)
-    if not source.is_file() or source.read_text() != made.source():
+    if not source.is_file() or source.read_text() != fused.source():
         state = "is not what its program generates" if source.is_file() else "is not written yet"
         raise SourceOutdated(f"{GENERATED}/{source.name} {state}; `prism-bench fuse {path.stem}` writes it", program)
     includes = Includes(module.rpartition(".")[0].rpartition(".")[0])
-    return FusedSpec(made, path, includes).spec()
+    return FusedSpec(fused, path, includes).spec()
 
 
 def generated_source(path: Path) -> Path:

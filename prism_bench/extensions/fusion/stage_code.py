@@ -18,6 +18,7 @@ from prism_bench.extensions.fusion.expression import (
 from prism_bench.extensions.fusion.plan import (
     EntryCall,
     FusionPlan,
+    HostSide,
     KernelCode,
     at_place,
     cannot_fuse,
@@ -40,7 +41,7 @@ from prism_bench.spec.kernel import Launch
 
 
 @dataclass(frozen=True)
-class SumsHost:
+class SumsHost(HostSide):
     """Blocks along the longest of the axes, with `count` reductions."""
 
     axes: tuple[str, ...]
@@ -67,9 +68,6 @@ class SumsHost:
             (*self.axes, "device"),
             lambda *sizes: sum_launch(entry, max(sizes[:-1]), sizes[-1], call.arguments, call.number),
         )
-
-    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
-        return {}
 
 
 def sums_write(plan: FusionPlan, entry: str) -> KernelCode:
@@ -113,9 +111,9 @@ def _reductions(plan: FusionPlan) -> list[str]:
     for stage in plan.reduces:
         text, vectors = _function(plan, f"{stage.name}_term", stage.expression)
         lines.append(text)
-        made = "thread_sum<T>" if stage.how == "sum" else f"thread_reduce<T, {REDUCTIONS[stage.hows[0]]}>"
+        call = "thread_sum<T>" if stage.how == "sum" else f"thread_reduce<T, {REDUCTIONS[stage.hows[0]]}>"
         axis = plan.axes[vectors[0]][0]
-        parts.append(f"{made}({', '.join([axis, f'{stage.name}_term', *vectors])})")
+        parts.append(f"{call}({', '.join([axis, f'{stage.name}_term', *vectors])})")
     lines.append(packed("    double part[] = {", parts, "};"))
     only_sums = all(reduce.how == "sum" for reduce in plan.reduces)
     functors = ", ".join(REDUCTIONS[reduce.hows[0]] for reduce in plan.reduces)
@@ -146,7 +144,7 @@ _TENSOR_TEMPLATE = ("class T", "bool LEFT_ALONG", "bool RIGHT_ALONG", "int WIDTH
 
 
 @dataclass(frozen=True)
-class ProductHost:
+class ProductHost(HostSide):
     """Tiles of the result; `extents` name rows, columns and depth, `choices` the functions that parameters choose.
 
     `matrices` are the operands and the result.
@@ -157,15 +155,8 @@ class ProductHost:
     matrices: tuple[str, str, str]
 
     @property
-    def workspace(self) -> Mapping[str, str]:
-        return {}
-
-    @property
     def sizes(self) -> tuple[Scalar, ...]:
         return tuple(Size(extent) for extent in self.extents)
-
-    def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
-        return ()
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
         product_launch = includes.value("products.fused_product", "product_launch")
@@ -178,9 +169,6 @@ class ProductHost:
             return product_launch(call.entry, call.number, tuple(sizes), values[-1], **keywords, **functors)
 
         return Asking((*self.extents, "tile", *(choice.parameter for choice in self.choices), "device"), launched)
-
-    def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
-        return {}
 
 
 def write(plan: FusionPlan, stage: Product, entry: str) -> KernelCode:
@@ -246,7 +234,7 @@ def _kernel(  # the head and the call are what the two kernels differ in
 
 
 @dataclass(frozen=True)
-class RowsHost:
+class RowsHost(HostSide):
     """Blocks of rows; `count` reductions, of which the parameter `reduce` selects the kind if `chosen`."""
 
     rows: str
@@ -337,7 +325,7 @@ def _text(expression: Expression, plan: FusionPlan, stage: RowDots) -> str:
 
 
 @dataclass(frozen=True)
-class ColumnsHost:
+class ColumnsHost(HostSide):
     """Tiles of columns, the rows of each shared by `splits` blocks."""
 
     rows: str
@@ -362,10 +350,10 @@ class ColumnsHost:
         )
 
     def derived(self, number: str, includes: Includes) -> dict[str, Callable[..., int]]:
-        made: dict[str, Any] = includes.value("sums.column_sums", "derived")(number)
+        sizes: dict[str, Any] = includes.value("sums.column_sums", "derived")(number)
         return {
-            "tiles": Asking((self.columns,), made["tiles"]),
-            "splits": Asking((self.rows, self.columns), made["splits"]),
+            "tiles": Asking((self.columns,), sizes["tiles"]),
+            "splits": Asking((self.rows, self.columns), sizes["splits"]),
         }
 
 
@@ -417,7 +405,7 @@ _CLOUD = 3  # arrays of points that Cloud takes
 
 
 @dataclass(frozen=True)
-class NeighboursHost:
+class NeighboursHost(HostSide):
     """Warps of points along `axis`; `template` names what the launch puts into the entry before a warp's points."""
 
     axis: str

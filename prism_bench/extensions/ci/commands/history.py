@@ -64,8 +64,8 @@ def _fetch(target: "HistoryTarget", checkout: "Checkout") -> _Answer:
     from prism_bench.extensions.ci.keeping import fetch
 
     fetched = fetch(target, checkout)
-    some = f"{_files(len(fetched.written))} of {fetched.files} written into {checkout.runs.parent}"
-    line = f"history: {some}" if fetched.files else f"history: none yet at {target.address}"
+    written = f"{_files(len(fetched.written))} of {fetched.files} written into {checkout.runs.parent}"
+    line = f"history: {written}" if fetched.files else f"history: none yet at {target.address}"
     count = len(fetched.problems)
     damaged = [f"history: {count} of {_files(fetched.files)} damaged or missing at {target.address}"] if count else []
     plain = {"files": fetched.files, "written": list(fetched.written), "problems": list(fetched.problems)}
@@ -75,10 +75,10 @@ def _fetch(target: "HistoryTarget", checkout: "Checkout") -> _Answer:
 def _keep(target: "HistoryTarget", checkout: "Checkout") -> _Answer:
     from prism_bench.extensions.ci.keeping import keep
 
-    made = keep(target, checkout)
-    line = f"history: {_files(len(made.written))} kept at {target.address} as {made.id}"
-    line = line if made.id else f"history: nothing new for {target.address}"
-    return {"id": made.id, "written": list(made.written)}, [line], 0
+    kept = keep(target, checkout)
+    line = f"history: {_files(len(kept.written))} kept at {target.address} as {kept.id}"
+    line = line if kept.id else f"history: nothing new for {target.address}"
+    return {"id": kept.id, "written": list(kept.written)}, [line], 0
 
 
 def _list(target: "HistoryTarget", checkout: "Checkout") -> _Answer:

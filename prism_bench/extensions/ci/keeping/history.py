@@ -95,7 +95,7 @@ class Digests:
     base: str
 
 
-def action(name: str, digests: Digests) -> Action | None:
+def action_on(name: str, digests: Digests) -> Action | None:
     """Return the action that brings the source's version to the destination without loss there."""
     if not digests.destination:
         return "write"
@@ -187,7 +187,7 @@ def _resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | 
 #
 #     records             both; the second under the next number of its name
 #     ledgers of runs     the lines of both
-#     state of alerts     the entries of both; what one of them removed is removed
+#     state of alerts     the entries of both, without entries that one of them removed
 #     shards of records   the last writer's; a record that a shard lacks is read from the record
 #     asv's results       the last writer's; a branch and a bucket keep the former content as well
 
@@ -227,7 +227,7 @@ def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
     state, problems = target.read(), list[str]()
     remote = _resolved(target, state, problems)
     actions = _fetch_actions(remote, checkout)
-    loaded = remote.load({name for name, what in actions.items() if what or is_merged(name)})
+    loaded = remote.load({name for name, action in actions.items() if action or is_merged(name)})
     local = local_files(checkout.runs)
     written: list[str] = []
     held: set[str] | None = None
@@ -235,8 +235,8 @@ def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
     for name in sorted(actions, key=lambda name: (not is_shard(name), name in local)):
         if held is None and not is_shard(name):
             held = {f"{RECORDS}/{file}" for file in listed(ShardFolder(checkout.runs)).entries}
-        if (what := actions[name]) and name in loaded and not (name in (held or ()) and name not in local):
-            written += _write_local(name, what, loaded[name], checkout, {*remote.digests, *local, *written})
+        if (action := actions[name]) and name in loaded and not (name in (held or ()) and name not in local):
+            written += _write_local(name, action, loaded[name], checkout, {*remote.digests, *local, *written})
     common = {
         name: digest
         for name, digest in remote.digests.items()
@@ -255,24 +255,24 @@ def _fetch_actions(remote: Remote, checkout: Checkout) -> dict[str, Action | Non
     actions: dict[str, Action | None] = {}
     for name, theirs in remote.digests.items():
         mine = _digest(local_path(checkout.runs, name), remote.target)
-        what = action(name, Digests(theirs, mine, checkout.base.digest(name)))
-        if what == "number" and mine in there[family(name)]:
-            what = "write"  # ours has another name in the history
-        elif what == "number" and theirs in here[family(name)]:
-            what = None  # theirs has another name here
-        actions[name] = None if what == "replace" else what  # of asv's results ours is last, with the next keep
+        action = action_on(name, Digests(theirs, mine, checkout.base.digest(name)))
+        if action == "number" and mine in there[family(name)]:
+            action = "write"  # ours has another name in the history
+        elif action == "number" and theirs in here[family(name)]:
+            action = None  # theirs has another name here
+        actions[name] = None if action == "replace" else action  # of asv's results ours is last, with the next keep
     return actions
 
 
-def _write_local(name: str, what: Action, theirs: bytes, checkout: Checkout, taken: Container[str]) -> list[str]:
+def _write_local(name: str, action: Action, theirs: bytes, checkout: Checkout, taken: Container[str]) -> list[str]:
     """Write a file of the history by the action; return the names that changed."""
     wanted = theirs
-    if what == "merge":
+    if action == "merge":
         ours = local_path(checkout.runs, name).read_bytes()
         wanted = merged(name, checkout.base.content(name), ours, theirs)
         if wanted == ours:
             return []
-    elif what == "number":
+    elif action == "number":
         name = free_name(name, taken)
     write_atomically(local_path(checkout.runs, name), wanted)
     return [name]
@@ -310,19 +310,19 @@ def _changes(remote: Remote, checkout: Checkout) -> tuple[dict[str, Content], di
     theirs, there = remote.load({name for name in files if is_merged(name)}), families(digests)
     for name, path in files.items():
         ours = _digest(path, remote.target)
-        what = action(name, Digests(ours, digests.get(name, ""), checkout.base.digest(name)))
-        if what and is_record(name) and ours in there[family(name)]:
+        action = action_on(name, Digests(ours, digests.get(name, ""), checkout.base.digest(name)))
+        if action and is_record(name) and ours in there[family(name)]:
             continue  # it has another name there
-        if what == "number":
+        if action == "number":
             name = free_name(name, {*digests, *files})
             changes[name], digests[name] = path, ours
             continue
-        if what == "merge":
+        if action == "merge":
             mixed = merged(name, checkout.base.content(name), path.read_bytes(), theirs[name])
             changes |= {name: mixed} if mixed != theirs[name] else {}
-        elif what:
+        elif action:
             changes[name] = path
-        if what or digests.get(name) == ours:
+        if action or digests.get(name) == ours:
             common[name] = ours
     return changes, common
 

@@ -336,8 +336,8 @@ class Bucket:
     def _names(self) -> dict[str, int]:
         sizes = self._storage.sizes()
         if sizes and MARKER not in sizes:
-            few = next(iter(sorted(sizes)))
-            raise UsageError(f"{self.address} is no history, it has {few!r}: name an empty place")
+            first = min(sizes)
+            raise UsageError(f"{self.address} is no history, it has {first!r}: name an empty place")
         if sizes and _sound(next(iter(self._storage.read([MARKER])))) != _MARK:
             raise ResultsError(
                 f"{self.address}/{MARKER}: of another format; upgrade prism-bench, or name another place"

@@ -158,11 +158,11 @@ def _published(
 def _kept(result: NightlyResult, plan: NightlyPlan, output: NightlyOutput) -> NightlyResult:
     target = history_target(plan.history)
     try:
-        made = keep(target, checkout_of(target, plan.runs))
+        kept = keep(target, checkout_of(target, plan.runs))
     except PrismBenchError as error:
         output.tell(f"nightly: the history was not kept: {error}")
         return result.with_problem()
-    output.tell(f"nightly: {count_text(len(made.written), 'file')} kept at {target.address}")
+    output.tell(f"nightly: {count_text(len(kept.written), 'file')} kept at {target.address}")
     return result
 
 

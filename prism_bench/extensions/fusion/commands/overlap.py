@@ -46,16 +46,16 @@ def command(
     from prism_bench.extensions.fusion.report.terminal import overlap_json, overlap_view
 
     opened = options.open_catalogue(catalogue)
-    leg = options.choose_backend(backend, quiet=json)
-    on_gpu = leg.name == "cuda"
+    target = options.choose_backend(backend, quiet=json)
+    on_gpu = target.name == "cuda"
     chunked = opened.anywhere(chunk or CHUNK[on_gpu])
     others = [opened.anywhere(name) for name in options.patterns(cases, filter) or BESIDE]
     ledgers = []
     with options.err().status("copies and kernels"):
-        with limited(chunked.name, timeout), Chunks(leg, chunked, chunks or (16 if on_gpu else 4), lanes) as work:
+        with limited(chunked.name, timeout), Chunks(target, chunked, chunks or (16 if on_gpu else 4), lanes) as work:
             ledgers.append(account(work, timed=on_gpu))
         names = ", ".join(case.name for case in others)
-        with limited(names, timeout), SideBySide(leg, others, rounds or (50 if on_gpu else 2)) as work:
+        with limited(names, timeout), SideBySide(target, others, rounds or (50 if on_gpu else 2)) as work:
             ledgers.append(account(work, timed=on_gpu))
     if json:
         options.print_json([overlap_json(ledger) for ledger in ledgers])

@@ -53,7 +53,7 @@ def command(
     wanted = declared if names else [declaration for declaration in declared if declaration.program.within is not None]
     if not wanted:
         raise UsageError("no program declares 'within'; name one, with --within")
-    leg = options.choose_backend(backend, quiet=json)
+    target = options.choose_backend(backend, quiet=json)
     question = Question(label, within, read_sample(sample) if sample else None)
     choices: list[PrecisionChoice] = []
     for declaration in wanted:
@@ -61,7 +61,7 @@ def command(
         if name not in opened.kernels:
             raise UsageError(f"program '{name}' has no kernel yet; `prism-bench fuse {name}` writes it")
         with limited(f"{name} at {label}", timeout):
-            choices.append(select(declaration.program, opened.kernels[name], leg, question))
+            choices.append(select(declaration.program, opened.kernels[name], target, question))
     if json:
         options.print_json([precision_json(choice) for choice in choices])
     else:
