@@ -477,8 +477,8 @@ def of_records(
         )
     (rival,) = rivals
     contest = ClaimContest(metric or chosen.main_metric, records, (1, chosen.name, "kernel"), (0, rival.name, "kernel"))
-    has_own_name = baseline_name(chosen, "kernel") != baseline_name(rival, "kernel")
-    origins = ("", "") if has_own_name else _origins((kernel, baseline), records)
+    names_differ = baseline_name(chosen, "kernel") != baseline_name(rival, "kernel")
+    origins = ("", "") if names_differ else _origins((kernel, baseline), records)
     return _claim(contest, catalogue, (chosen, rival), origins)
 
 

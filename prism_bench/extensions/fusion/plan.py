@@ -399,10 +399,9 @@ def grid_workspace(blocks: str, count: int) -> Mapping[str, str]:
 
 
 def grid_scratch(blocks: str, count: int) -> tuple[Scratch, ...]:
-    """Return the workspace of `count` sums over the grid."""
-    return Scratch("by_block", f"{count} {blocks}" if count > 1 else blocks, "float64"), Scratch(
-        "arrived", "1", "uint32"
-    )
+    """Return the workspace of `count` sums over the grid; empty without sums."""
+    sums = Scratch("by_block", f"{count} {blocks}" if count > 1 else blocks, "float64")
+    return (sums, Scratch("arrived", "1", "uint32")) if count else ()
 
 
 def packed(opening: str, parts: Sequence[str], closing: str) -> str:

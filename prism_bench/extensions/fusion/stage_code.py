@@ -39,6 +39,8 @@ from prism_bench.spec.kernel import Launch
 
 # Maps and reductions along vectors: a grid of any size walks them, the last block to finish adds the parts up.
 
+_GRID_ARGUMENTS = ("double* by_block", "unsigned int* arrived")  # of a kernel with sums over the grid
+
 
 @dataclass(frozen=True)
 class SumsHost(HostSide):
@@ -79,7 +81,7 @@ def sums_write(plan: FusionPlan, entry: str) -> KernelCode:
     maps = {name: expression for name, expression in plan.outputs.items() if plan.axes[name]}
     if not count and len({plan.axes[name] for name in maps}) > 1:
         raise cannot_fuse(list(maps)[-1], "it maps over another axis than the outputs before it")
-    scratch = ["double* by_block", "unsigned int* arrived"] if count else []
+    scratch = _GRID_ARGUMENTS if count else ()
     after = [*scratch, *(f"T {name}" for name in plan.scalars), *(f"long long {axis}" for axis in axes)]
     bounds = "512, RESIDENT<T>" if count else "256"
     head = f"template <class T>\n__global__ void __launch_bounds__({bounds})\n    {entry}("
@@ -251,7 +253,7 @@ class RowsHost(HostSide):
         return Size(self.rows), Size(self.cols)
 
     def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
-        return grid_scratch("blocks", self.count) if self.count else ()
+        return grid_scratch("blocks", self.count)
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
         template, threads = (includes.value("products.row_products", name) for name in ("row_template", "row_threads"))
@@ -271,7 +273,7 @@ def rows_write(plan: FusionPlan, stage: RowDots, entry: str) -> KernelCode:
     if plan.choices:
         raise cannot_fuse(stage.name, f"'{plan.choices[0].parameter}' chooses a function, which is for products alone")
     rows, cols = plan.axes[stage.matrix]
-    scratch = ["double* by_block", "unsigned int* arrived"] if plan.reduces else []
+    scratch = _GRID_ARGUMENTS if plan.reduces else ()
     after = [*scratch, *(f"float {name}" for name in plan.scalars), f"int {rows}", f"int {cols}"]
     template = f"template <{'class Op, ' if plan.chosen else ''}int ROWS, int WIDTH>"
     head = signature(f"{template}\n__global__ void __launch_bounds__(512)\n    {entry}(", plan, "float", after)
@@ -421,7 +423,7 @@ class NeighboursHost(HostSide):
         return (Size(self.axis),)
 
     def scratch(self, number: str, includes: Includes) -> tuple[Scratch, ...]:
-        return grid_scratch("blocks", self.count) if self.count else ()
+        return grid_scratch("blocks", self.count)
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
         by_warps, own_points = (includes.value("neighbours.te_points", name) for name in ("by_warps", "own_points"))
@@ -444,7 +446,7 @@ def neighbours_write(plan: FusionPlan, entry: str) -> KernelCode:
     axis, count = plan.axes[plan.clouds[0]][0], len(plan.reduces)
     dims = [width for name in plan.clouds for width in plan.axes[name][1:]]
     template = ", ".join([*(f"int {dim}" for dim in dims), *(["int k"] if plan.nearest else []), "int OWN"])
-    scratch = ["double* by_block", "unsigned int* arrived"] if count else []
+    scratch = _GRID_ARGUMENTS if count else ()
     after = [*scratch, *(f"float {name}" for name in plan.scalars), f"int {axis}"]
     head = f"template <{template}>\n__global__ void __launch_bounds__(TE_THREADS)\n    {entry}("
     return KernelCode(
