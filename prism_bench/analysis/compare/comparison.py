@@ -149,16 +149,16 @@ def change_sentence(name: str, cases: Iterable[CaseRatio]) -> str:
 
 def _sizes(cases: Sequence[CaseRatio]) -> str:
     """Return the change of one case with its interval, or the smallest and the largest change of several."""
-    ends = sorted(abs(case.ratio - 1) for case in cases if case.ratio is not None)
+    ends = sorted(abs(case.ratio - 1) for case in cases if case.ratio is not None and isfinite(case.ratio))
     word, first = cases[0].verdict, cases[0]
     if not ends:
         return word
     if len(cases) > 1:
-        return f"{share_text(ends[0])} to {share_text(ends[-1])} {word}"
+        return f"{' to '.join(dict.fromkeys(map(share_text, (ends[0], ends[-1]))))} {word}"
     interval = ""
     if first.low is not None and first.high is not None and isfinite(first.high):
-        low, high = sorted((abs(first.low - 1), abs(first.high - 1)))
-        interval = f" ({share_text(low)} to {share_text(high)})"
+        low, high = map(share_text, sorted((abs(first.low - 1), abs(first.high - 1))))
+        interval = f" ({low} to {high})" if low != high else ""
     return f"{share_text(ends[0])} {word}{interval}"
 
 

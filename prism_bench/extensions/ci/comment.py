@@ -5,10 +5,12 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Annotated
+from typing import Annotated, get_args
 
 from msgspec import Meta
 
+from prism_bench.analysis.compare.comparison import UNMEASURED, CaseRatio, change_sentence
+from prism_bench.analysis.compare.verdict import Verdict
 from prism_bench.analysis.run_analysis import value_text
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.io.documents import as_kind, json_of
@@ -54,6 +56,7 @@ class CommentedCase:
     ratio: float | None = None
     low: float | None = None
     high: float | None = None
+    floor: float | None = None
     shift: float | None = None
     registers: _Both = _NEITHER
     spill_bytes: _Both = _NEITHER
@@ -189,22 +192,22 @@ def comment(comparison: ComparedFile, page: str | None = None) -> str:
 
 
 def headline(comparison: ComparedFile) -> str:
-    """Return the counts in one line; what cannot be trusted comes first."""
+    """Return the sentence on all compared cases, and counts of the others; what cannot be trusted comes first."""
     bad = {finding.case for finding in comparison.findings if finding.gravity == "bad"}
     unmeasured = _unmeasured(comparison)
     broken = [row for row in unmeasured if row.case in bad]
+    compared = comparison.of(*get_args(Verdict), UNMEASURED)
+    ratios = [CaseRatio(row.verdict, row.ratio, row.low, row.high, row.floor) for row in compared]
     counts = [
-        (len(comparison.of("slower")), "slower"),
-        (len(comparison.of("faster")), "faster"),
-        (len(comparison.of("inconclusive")), "undecided"),
-        (len(_unchanged(comparison)), "unchanged"),
         (len(broken), "broken"),
         (len(unmeasured) - len(broken), "not compared"),
         (len(_untrusted(comparison)), "untrusted"),
     ]
-    parts = ", ".join(f"{count} {word}" for count, word in counts if count) or "nothing was compared"
+    pieces = [change_sentence("this change", ratios).rstrip(".")] if ratios else []
+    pieces += [f"{count} {word}" for count, word in counts if count]
+    parts = "; ".join(pieces) or "nothing was compared"
     if any(finding.gravity == "untrusted" and finding.case is None for finding in comparison.findings):
-        return f"Prism Bench: cannot be trusted ({parts})"
+        return f"Prism Bench: cannot be trusted: {parts}"
     return f"Prism Bench: {parts}"
 
 

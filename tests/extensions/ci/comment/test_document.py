@@ -41,7 +41,7 @@ def test_what_compare_prints_is_what_a_comment_reads(tmp_path):
     path = tmp_path / "comparison.json"
     path.write_text(json.dumps(comparison_json(compare(*records([1.0, 1.1, 0.9]), names=("old", "new")))))
     text = comment(read_comparison(path))
-    assert "### Prism Bench: 1 slower, 1 faster, 1 unchanged\n" in text
+    assert "### Prism Bench: this change is 10.0 % slower (9.5 % to 10 %) in 1 of 3 cases and 10 " in text
     assert "| **slower** | k1\\[n=100\\] |" in text
     assert "| old | new |" in text
 
@@ -49,7 +49,7 @@ def test_what_compare_prints_is_what_a_comment_reads(tmp_path):
 def test_distrust_comes_first():
     found = replace(STORED, findings=[ComparedFinding("untrusted", "control", "cases of identical code differ")])
     text = comment(found)
-    assert text.startswith(f"{MARK}\n\n### Prism Bench: cannot be trusted (1 slower")
+    assert text.startswith(f"{MARK}\n\n### Prism Bench: cannot be trusted: this change is 12 % slower (12 % to 13 %) in 1 of")
     assert text.index("> cases of identical code differ") < text.index("| **slower**")
 
 
@@ -61,7 +61,7 @@ def test_a_case_that_cannot_be_trusted_is_counted_apart():
 def test_a_case_that_broke_is_counted_as_broken():
     rows = [CommentedCase("x", "not compared", reason="b does not build"), CommentedCase("y", "not compared")]
     found = ComparedFile("a", "b", rows, [ComparedFinding("bad", "not compared", "b does not build", "x")])
-    assert "### Prism Bench: 1 broken, 1 not compared\n" in comment(found)
+    assert "### Prism Bench: 1 broken; 1 not compared\n" in comment(found)
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_what_does_not_fit_is_counted():
     assert len(text) <= LONGEST
     assert 100 < shown < 3000
     assert f"{3000 - shown} more were cut here" in text
-    assert "### Prism Bench: 3000 slower" in text
+    assert "### Prism Bench: this change is 10 % slower in 3000 of 3000 cases\n" in text
     assert "Repeat:" in text
 
 
