@@ -10,5 +10,5 @@ EXTENSION = Extension(
     "memory",
     commands={"memory": "command"},
     pages=(SitePage("memory", "Memory", "report:page", "guides/memory.html"),),
-    checks=("checks:checks",),
+    checks=("command:checks",),
 )

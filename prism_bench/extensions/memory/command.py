@@ -2,8 +2,9 @@
 
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,9 +15,11 @@ from prism_bench.cli.measuring import progress_bar
 from prism_bench.errors import UsageError
 from prism_bench.io import files
 from prism_bench.io.files import Saver
+from prism_bench.io.installation import pip_install
 from prism_bench.run.pool import worker_of
 
 if TYPE_CHECKING:  # these take long to load
+    from prism_bench.doctor import Check
     from prism_bench.extensions.memory.replay import Contest
     from prism_bench.record.run_record import RunRecord
     from prism_bench.run.task_run import TaskPlan
@@ -100,7 +103,7 @@ def _count(demo: bool, paths: list[Path], json: bool) -> None:
 
 def _read(folder: Path) -> "Contest":
     from prism_bench.errors import ResultsError
-    from prism_bench.extensions.memory.names import ALLOCATORS
+    from prism_bench.extensions.memory.pool import ALLOCATORS
     from prism_bench.extensions.memory.replay import contest
     from prism_bench.record import store
 
@@ -124,7 +127,7 @@ def _measured(
     plan: "TaskPlan", allocators: list[str], save: "Callable[[dict[str, RunRecord]], None]"
 ) -> "tuple[dict[str, RunRecord], dict[str, str]]":
     """Return records by allocator, and by allocator why there is none."""
-    from prism_bench.extensions.memory.names import ALLOCATORS
+    from prism_bench.extensions.memory.pool import ALLOCATORS
     from prism_bench.extensions.memory.replay import BASE
     from prism_bench.run.task_run import ComparisonSide, measure_sides
 
@@ -168,3 +171,14 @@ def _print(found: "Contest", json: bool) -> None:
     from prism_bench.extensions.memory.report import contest_json, contest_view
 
     options.show(lambda: contest_json(found), lambda: contest_view(found), json=json)
+
+
+def checks() -> "Iterator[Check]":
+    """Yield one check of the doctor for each library of allocators; none is imported, which could take seconds."""
+    from prism_bench.doctor.checks import missing, works
+
+    for module, cure in (("cupy", f"{pip_install('cuda13')}, or cuda12"), ("rmm", "install rmm-cu13")):
+        if find_spec(module) is None:
+            yield missing(f"allocators of {module}", "not installed; 'prism-bench memory' leaves them out", cure)
+        else:
+            yield works(f"allocators of {module}", "installed")

@@ -11,8 +11,7 @@ from typing import Any
 import cupy
 
 from prism_bench.errors import BackendUnavailable, UsageError, unknown
-from prism_bench.extensions.memory.names import ALLOCATORS
-from prism_bench.extensions.memory.pool import Block, Extents, PoolLimits, SizeClassPool
+from prism_bench.extensions.memory.pool import ALLOCATORS, Block, Extents, PoolLimits, SizeClassPool
 from prism_bench.extensions.memory.trace import Event, Trace, Tracker
 
 # The size-class pool as a CuPy allocator.

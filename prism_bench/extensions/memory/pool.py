@@ -13,6 +13,8 @@ from typing import Any, Protocol
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.units import bytes_text, count_text, share_text
 
+ALLOCATORS = ("cupy", "size_class", "async", "none", "rmm")  # the allocators to compare; the first is the base
+
 # The free blocks of a pool: by size and stream for requests, by age for evictions.
 
 

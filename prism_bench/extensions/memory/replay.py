@@ -14,8 +14,7 @@ from prism_bench.backends import Backend
 from prism_bench.backends.base import Flow
 from prism_bench.extension import offered
 from prism_bench.extensions.memory import trace
-from prism_bench.extensions.memory.names import ALLOCATORS
-from prism_bench.extensions.memory.pool import PoolLimits, PoolState, SizeClassPool
+from prism_bench.extensions.memory.pool import ALLOCATORS, PoolLimits, PoolState, SizeClassPool
 from prism_bench.extensions.memory.trace import Event, Trace
 from prism_bench.measure.plausibility import valid_median
 from prism_bench.record.measurement import Measurement

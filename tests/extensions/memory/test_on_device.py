@@ -103,7 +103,7 @@ def test_blocks_are_zero_where_that_is_asked_for(cupy):
 def test_every_allocator_serves_a_trace(cupy):
     from prism_bench.errors import BackendUnavailable
     from prism_bench.extensions.memory.cupy_pool import device_used, open_allocator
-    from prism_bench.extensions.memory.names import ALLOCATORS
+    from prism_bench.extensions.memory.pool import ALLOCATORS
     from prism_bench.extensions.memory.replay import DeviceUse, footprint, replay
     from prism_bench.extensions.memory.trace import random_trace
 
