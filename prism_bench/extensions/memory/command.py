@@ -25,8 +25,7 @@ if TYPE_CHECKING:  # these take long to load
     from prism_bench.run.task_run import TaskPlan
     from prism_bench.run.task_worker import Programs
 
-PLACE = worker_of("prism_bench.extensions.memory.worker")
-
+_WORKER = worker_of("prism_bench.extensions.memory.worker")
 
 _TraceOption = Annotated[
     list[Path] | None,
@@ -66,16 +65,18 @@ def command(
     if source:
         _print(_read(source), json)
         return
-    from prism_bench.extensions.memory.replay import contest
+    from prism_bench.extensions.memory.replay import contest, installed_programs
     from prism_bench.run.task_run import TaskPlan
 
     begun, opened = time.perf_counter(), options.choose_backend("cuda", quiet=json).name
     save = Saver(_writer(records))
     with files.held():
-        plan = TaskPlan(options.open_catalogue(catalogue), opened, (), PLACE, processes=processes)
+        plan = TaskPlan(options.open_catalogue(catalogue), opened, (), _WORKER, processes=processes)
         with tempfile.TemporaryDirectory() as folder:
-            plan = _with_tasks(plan, trace or [], records or Path(folder))
-            plan = replace(plan, limit=time_limit and begun + time_limit - time.perf_counter())
+            programs = installed_programs()
+            traces = trace or _recorded(plan, records or Path(folder), programs)
+            tasks = (*(f"replay:{path}" for path in traces), *(programs.names if programs else ()))
+            plan = replace(plan, tasks=tasks, limit=time_limit and begun + time_limit - time.perf_counter())
             measured, missing = _measured(plan, allocator or [], save)
         for path in save.finish(measured) or []:
             options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
@@ -91,13 +92,13 @@ def _count(demo: bool, paths: list[Path], json: bool) -> None:
     from prism_bench.extensions.memory.report import traces_json, tracked_view
     from prism_bench.extensions.memory.trace import published_demo
 
-    found = [(trace, trace.tracked(), planned(trace)) for trace in map(traces.read, paths)]
+    counted = [(trace, trace.tracked(), planned(trace)) for trace in map(traces.read, paths)]
     if json:
-        options.print_json({**({"published_demo": published_demo().plain()} if demo else {}), **traces_json(found)})
+        options.print_json({**({"published_demo": published_demo().plain()} if demo else {}), **traces_json(counted)})
         return
     if demo:
         options.out().print(tracked_view("published demo", published_demo()))
-    for trace, tracked, plan in found:
+    for trace, tracked, plan in counted:
         options.out().print(tracked_view(trace.name, tracked, plan))
 
 
@@ -114,19 +115,10 @@ def _read(folder: Path) -> "Contest":
     return contest(records, {name: "not measured in these records" for name in ALLOCATORS if name not in kept})
 
 
-def _with_tasks(plan: "TaskPlan", paths: list[Path], folder: Path) -> "TaskPlan":
-    """Return the plan with the replays of the traces at `paths`, which are recorded unless given, and the programs."""
-    from prism_bench.extensions.memory.replay import installed_programs
-
-    programs = installed_programs()
-    traces = paths or _recorded(plan, folder, programs)
-    return replace(plan, tasks=(*(f"replay:{path}" for path in traces), *(programs.names if programs else ())))
-
-
 def _measured(
     plan: "TaskPlan", allocators: list[str], save: "Callable[[dict[str, RunRecord]], None]"
 ) -> "tuple[dict[str, RunRecord], dict[str, str]]":
-    """Return records by allocator, and by allocator why there is none."""
+    """Return the records of the measured allocators, and the reasons of the missing ones."""
     from prism_bench.extensions.memory.pool import ALLOCATORS
     from prism_bench.extensions.memory.replay import BASE
     from prism_bench.run.task_run import ComparisonSide, measure_sides
@@ -154,7 +146,7 @@ def _recorded(plan: "TaskPlan", folder: Path, programs: "Programs | None") -> li
 
 
 def _writer(folder: Path | None) -> "Callable[[dict[str, RunRecord]], list[Path]]":
-    """Return what saves each version of the records below the folder, if there is one, and returns their paths."""
+    """Return a function that saves each version of the records below `folder`, if set, and returns their paths."""
     from prism_bench.record import store
 
     places: dict[str, store.RecordPlace] = {}
@@ -167,10 +159,10 @@ def _writer(folder: Path | None) -> "Callable[[dict[str, RunRecord]], list[Path]
     return write
 
 
-def _print(found: "Contest", json: bool) -> None:
+def _print(contest: "Contest", json: bool) -> None:
     from prism_bench.extensions.memory.report import contest_json, contest_view
 
-    options.show(lambda: contest_json(found), lambda: contest_view(found), json=json)
+    options.show(lambda: contest_json(contest), lambda: contest_view(contest), json=json)
 
 
 def checks() -> "Iterator[Check]":

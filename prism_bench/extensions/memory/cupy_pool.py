@@ -16,18 +16,19 @@ from prism_bench.extensions.memory.trace import Event, Trace, Tracker
 
 # The size-class pool as a CuPy allocator.
 #
-#     import cupy     from prism_bench.extensions.memory.cupy_pool import PoolAllocator
+#     allocator = PoolAllocator()
+#     cupy.cuda.set_allocator(allocator)
+#     ...
+#     print(allocator.pool.state())
 #
-#     allocator = PoolAllocator()     cupy.cuda.set_allocator(allocator)     ...     print(allocator.pool.state())
-#
-# A stream that arrays were made or dropped on is kept alive by the pool. Memory that a captured CUDA graph uses must
-# stay allocated as long as the graph is replayed, as with every allocator. While a stream is captured the pool asks
-# nothing of it, which would invalidate the graph: what was freed meanwhile stays with its stream.
+# The pool keeps each stream alive on which arrays were made or dropped. Memory that a captured CUDA graph uses must
+# stay allocated as long as the graph is replayed, as with every allocator. While a stream is captured the pool does not
+# query it, which would invalidate the graph: blocks that are freed meanwhile stay with their stream.
 
 _runtime, _Pointer = cupy.cuda.runtime, cupy.cuda.MemoryPointer
-_NO_MEMORY = 2  # cudaErrorMemoryAllocation, which CuPy keeps to itself
-_NULL_STREAM = (0, 1)  # by its two handles: it cannot be captured
-_IN_A_GRAPH = object()  # a mark on a stream that is captured: no time of the device belongs to it
+_NO_MEMORY = 2  # cudaErrorMemoryAllocation, which CuPy does not export
+_NULL_STREAM = (0, 1)  # its two handles; it cannot be captured
+_IN_A_GRAPH = object()  # a mark on a captured stream, which the device never reaches
 
 
 def _is_captured(stream: Hashable) -> bool:
@@ -87,8 +88,8 @@ class CudaSource:
         return time.monotonic()
 
 
-class PooledBlock(cupy.cuda.memory.BaseMemory):
-    """A lease that ends when CuPy forgets the memory; `size` is that of its class, as in CuPy's own pool."""
+class _PooledBlock(cupy.cuda.memory.BaseMemory):
+    """A lease that ends when CuPy drops the memory; `size` is that of its class, as in CuPy's own pool."""
 
     __slots__ = ("_block", "_pool", "asked")
 
@@ -107,12 +108,12 @@ class PooledBlock(cupy.cuda.memory.BaseMemory):
 
 
 class PoolAllocator:
-    """For `cupy.cuda.set_allocator`; serves the device that was current when it was made."""
+    """Function for `cupy.cuda.set_allocator` that serves the device that was current when it was made."""
 
     def __init__(self, limits: PoolLimits | None = None) -> None:
         self.pool = SizeClassPool(CudaSource(), limits)
         self._device = _runtime.getDevice()
-        self._lease = partial(PooledBlock, self.pool, self._device)
+        self._lease = partial(_PooledBlock, self.pool, self._device)
 
     def __call__(self, size: int) -> Any:
         """Return a pointer to `size` bytes on the current stream. UsageError on another device; else as the pool's."""
@@ -137,22 +138,14 @@ class Addresses(cupy.cuda.MemoryHook):
 
     def alloc_postprocess(self, **facts: Any) -> None:
         if facts["mem_ptr"]:  # else the device had no more
-            self._extents.came(facts["mem_ptr"], facts["mem_size"])
+            self._extents.add_chunk(facts["mem_ptr"], facts["mem_size"])
 
     def malloc_postprocess(self, **facts: Any) -> None:
         if facts["mem_ptr"]:
-            self._extents.used(facts["mem_ptr"], facts["mem_size"])
+            self._extents.use(facts["mem_ptr"], facts["mem_size"])
 
     def free_postprocess(self, **facts: Any) -> None:
-        self._extents.given(facts["mem_ptr"])
-
-
-@contextmanager
-def _watched_extents() -> Iterator[Callable[[], float | None]]:
-    """Yield a function for the fragmentation of free memory in chunks that came since; it returns None if none is."""
-    extents = Extents()
-    with Addresses(extents):
-        yield extents.fragmentation
+        self._extents.release(facts["mem_ptr"])
 
 
 # The allocators that are compared, by name, as CuPy takes them, with their own counts.
@@ -165,12 +158,12 @@ def _watched_extents() -> Iterator[Callable[[], float | None]]:
 
 
 @dataclass(frozen=True)
-class Opened:
-    """An allocator that is open.
+class Allocator:
+    """An open allocator.
 
     `allocate` is for `cupy.cuda.set_allocator`; `used` returns the bytes in use and `held` those it has of the device,
-    None if it does not report them; `close` releases what is free. `watched` yields a function that returns the share
-    of the free memory outside its largest piece.
+    None if it does not report them; `close` releases the free memory. `watched` yields a function that returns the
+    share of the free memory outside its largest piece.
     """
 
     allocate: Callable[[int], Any]
@@ -181,29 +174,36 @@ class Opened:
     watched: Callable[[], AbstractContextManager[Callable[[], float | None]]] = lambda: nullcontext(lambda: None)
 
 
-def open_allocator(name: str) -> Opened:
-    """Return the allocator, fresh. UsageError for an unknown name, BackendUnavailable if it cannot be had here."""
+def open_allocator(name: str) -> Allocator:
+    """Return a new allocator. UsageError for an unknown name, BackendUnavailable if it is not available here."""
     if name not in ALLOCATORS:
         raise unknown("allocator", name, ALLOCATORS)
     return {"cupy": _cupy, "size_class": _size_class, "async": _async, "none": _none, "rmm": _rmm}[name]()
 
 
-def install(name: str) -> Opened:
-    """Return the allocator, as `open_allocator` gives it; everything that CuPy allocates from now on comes from it."""
-    opened = open_allocator(name)
-    cupy.cuda.set_allocator(opened.allocate)
-    return opened
+def install(name: str) -> Allocator:
+    """Open the allocator, make it CuPy's, and return it."""
+    allocator = open_allocator(name)
+    cupy.cuda.set_allocator(allocator.allocate)
+    return allocator
 
 
-def _cupy() -> Opened:
+def _cupy() -> Allocator:
     pool = cupy.cuda.MemoryPool()
-    return Opened(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks, watched=_watched_extents)
+
+    @contextmanager
+    def watched() -> Iterator[Callable[[], float | None]]:
+        extents = Extents()
+        with Addresses(extents):
+            yield extents.fragmentation
+
+    return Allocator(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks, watched=watched)
 
 
-def _size_class() -> Opened:
+def _size_class() -> Allocator:
     allocator = PoolAllocator()
     state = allocator.pool.state
-    return Opened(
+    return Allocator(
         allocator,
         lambda: state().live,
         lambda: state().held,
@@ -213,29 +213,29 @@ def _size_class() -> Opened:
     )
 
 
-def _async() -> Opened:
+def _async() -> Allocator:
     try:
         pool = cupy.cuda.MemoryAsyncPool()
     except (RuntimeError, cupy.cuda.runtime.CUDARuntimeError) as error:
         raise BackendUnavailable(f"cudaMallocAsync is not available here ({error})") from None
-    return Opened(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks)
+    return Allocator(pool.malloc, pool.used_bytes, pool.total_bytes, pool.free_all_blocks)
 
 
-def _none() -> Opened:
+def _none() -> Allocator:
     def allocate(size: int) -> Any:
         return cupy.cuda.MemoryPointer(cupy.cuda.Memory(size), 0)
 
-    return Opened(allocate)
+    return Allocator(allocate)
 
 
-def _rmm() -> Opened:
+def _rmm() -> Allocator:
     if find_spec("rmm") is None:
         raise BackendUnavailable("RMM is not installed here; 'pip install rmm-cu13' (RAPIDS) brings it")
     import rmm
     from rmm.allocators.cupy import rmm_cupy_allocator
 
     rmm.reinitialize(pool_allocator=True)
-    return Opened(rmm_cupy_allocator, facts=lambda: {"rmm": rmm.__version__})
+    return Allocator(rmm_cupy_allocator, facts=lambda: {"rmm": rmm.__version__})
 
 
 def device_used() -> int:
@@ -262,7 +262,7 @@ class Recorder:
         self.tracker = Tracker(least)
 
     def __call__(self, size: int) -> Any:
-        """Return the pointer that `inner` gives."""
+        """Return the pointer of `inner`."""
         pointer = self._inner(size)
         if not size:
             return pointer
@@ -270,7 +270,9 @@ class Recorder:
         held = pointer.mem.size
         self._events.append(Event(self._count, size, self._stream()))
         self.tracker.allocated(size, held)
-        self._look()
+        share = self._extents.fragmentation() if self._extents else None
+        if share is not None:
+            self.tracker.saw_fragmentation(share)
         return cupy.cuda.MemoryPointer(_Watched(pointer, self, (self._count, size, held)), 0)
 
     def forget(self, id: int, size: int, held: int) -> None:
@@ -284,11 +286,6 @@ class Recorder:
 
     def _stream(self) -> int:
         return self._streams.setdefault(cupy.cuda.get_current_stream().ptr, len(self._streams))
-
-    def _look(self) -> None:
-        share = self._extents.fragmentation() if self._extents else None
-        if share is not None:
-            self.tracker.saw_fragmentation(share)
 
 
 class _Watched(cupy.cuda.memory.BaseMemory):

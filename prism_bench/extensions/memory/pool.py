@@ -34,7 +34,7 @@ class Block:
         self.strangers: list[object] = []
 
 
-class _Class:
+class _SizeClass:
     """The free blocks of one size: a lane for each stream, the block freed last at its end."""
 
     __slots__ = ("count", "lanes")
@@ -44,12 +44,12 @@ class _Class:
         self.lanes: dict[Hashable, deque[Block]] = {}
 
 
-class FreeBlocks:
+class _FreeBlocks:
     """Free blocks. Blocks of one size and stream are in the order in which they were freed."""
 
     def __init__(self) -> None:
         self._by_age: OrderedDict[int, Block] = OrderedDict()
-        self._classes: dict[int, _Class] = {}
+        self._classes: dict[int, _SizeClass] = {}
         self.bytes = 0
 
     def __len__(self) -> int:
@@ -60,10 +60,10 @@ class FreeBlocks:
         return iter(self._by_age.values())
 
     def put(self, block: Block) -> int:
-        """Add the block, the youngest of all; return how many of its size there are."""
+        """Add the block as the youngest; return the number of blocks of its size."""
         of_size = self._classes.get(block.size)
         if of_size is None:
-            of_size = self._classes[block.size] = _Class()
+            of_size = self._classes[block.size] = _SizeClass()
         lane = of_size.lanes.get(block.stream)
         if lane is None:
             lane = of_size.lanes[block.stream] = deque()
@@ -74,7 +74,7 @@ class FreeBlocks:
         return of_size.count
 
     def take_newest(self, size: int, stream: Hashable) -> Block | None:
-        """Return the block of that size that the stream freed last, which is likeliest to be in a cache."""
+        """Return the block of `size` bytes that the stream freed last, which is likeliest to be in a cache."""
         of_size = self._classes.get(size)
         lane = of_size.lanes.get(stream) if of_size else None
         if not of_size or not lane:
@@ -86,19 +86,19 @@ class FreeBlocks:
         return block
 
     def oldest_of_others(self, size: int, stream: Hashable) -> list[Block]:
-        """Return of every other stream the block of that size that has been free longest."""
+        """Return for every other stream its block of `size` bytes that has been free longest."""
         lanes = self._lanes(size)
         return [lane[0] for other, lane in lanes.items() if lane and other != stream]
 
     def oldest(self, size: int | None = None) -> Block | None:
-        """Return the block that has been free longest, of that size if one is given."""
+        """Return the block that has been free longest, among those of `size` bytes if it is set."""
         if size is None:
             return next(iter(self._by_age.values()), None)
         heads = [lane[0] for lane in self._lanes(size).values() if lane]
         return min(heads, key=lambda block: block.freed, default=None)
 
     def take_oldest(self, block: Block) -> None:
-        """Take a block that `oldest` or `oldest_of_others` showed."""
+        """Remove a block that `oldest` or `oldest_of_others` returned."""
         of_size = self._classes[block.size]
         of_size.lanes[block.stream].popleft()
         of_size.count -= 1
@@ -263,18 +263,18 @@ _PUBLISHED = ("releases", "hits", "misses", "free_blocks", "free")
 
 # A pool of size classes: blocks of powers of two that are reused in the order of their streams.
 #
-# A block belongs to the stream it was handed out on. Freed there, it may be handed out there at once, since the
-# stream's own order keeps the uses apart. Another stream gets it only when the device has passed what its own stream
-# held when the other one first asked. Freed on another stream, it waits for that stream too.
+# A block belongs to the stream of its allocation. Freed there, it may be reused there at once, since the stream's own
+# order keeps the uses apart. Another stream gets the block only when the device has finished the work that the block's
+# stream had at the other stream's first request. A block that is freed on another stream waits for that stream too.
 #
 # The lock is never waited for in `free`, because Python may collect an array, and free its memory, in the middle of any
-# operation of the pool: what comes then is put aside and taken up when the lock is given back.
+# operation of the pool: such a release is queued, and processed when the lock is released.
 
 _BITS = 65  # of a size in bytes, and one more
 
 
 class Lease:
-    """Memory in use until it is given to `free`: `asked` bytes at `address`, in a block of `held`."""
+    """Memory in use until `free` takes it back: `asked` bytes at `address`, in a block of `held` bytes."""
 
     __slots__ = ("_block", "address", "asked", "held")
 
@@ -284,13 +284,13 @@ class Lease:
 
 
 class SizeClassPool:
-    """See the module. Safe to use from several threads; useless in a forked child, where CUDA is."""
+    """Pool of free blocks by size class. Several threads may use it; a forked child cannot, as it cannot use CUDA."""
 
     def __init__(self, source: Source, limits: PoolLimits | None = None) -> None:
         self._source, self.limits = source, limits or PoolLimits()
         self._lock = threading.Lock()
         self._late: deque[tuple[Lease, Hashable]] = deque()
-        self._free = FreeBlocks()
+        self._free = _FreeBlocks()
         self._evictions: Counter[str] = Counter()
         self._hits = self._misses = self._releases = self._waits = self._refused = 0
         self._asked = self._live = self._peak_asked = self._peak_live = self._peak_held = 0
@@ -301,7 +301,7 @@ class SizeClassPool:
         _POOLS.add(self)
 
     def allocate(self, size: int, lease: Callable = Lease) -> Lease:
-        """Return `size` bytes on the current stream, as a Lease (or what else `lease` makes of a block and the size).
+        """Return `size` bytes on the current stream, as a Lease (or what `lease` returns for a block and the size).
 
         MemoryError (the device's own, with the pool's state as a note) where neither the pool nor the device has them,
         even after all free blocks were given back.
@@ -318,7 +318,10 @@ class SizeClassPool:
             else:
                 self._hits += 1
             if block.strangers:
-                self._after_strangers(block, stream)
+                for mark in block.strangers:
+                    self._source.wait(stream, mark)
+                self._waits += 1
+                block.strangers = []
             block.mark = None
             self._asked += size
             self._live += block.size
@@ -353,19 +356,19 @@ class SizeClassPool:
         self._settle()
 
     def sweep(self) -> int:
-        """Release what has been free for too long; return how many blocks that was."""
+        """Release the blocks that have been free for too long; return their number."""
         with self._lock:
             self._take_late()
             return self._expire()
 
     def clear(self) -> int:
-        """Release every free block; return how many that was."""
+        """Release every free block; return their number."""
         with self._lock:
             self._take_late()
             return self._evict_all("cleared")
 
     def state(self) -> PoolState:
-        """Return counts and bytes now."""
+        """Return the current counts and bytes."""
         with self._lock:
             self._take_late()
             return self._state()
@@ -390,7 +393,7 @@ class SizeClassPool:
         )
 
     def _nothing(self, size: int) -> None:
-        """Return no block, for no bytes."""
+        """Return None for 0 bytes; UsageError below 0, BackendUnavailable in a forked child."""
         if size < 0:
             raise UsageError(f"{size} bytes were requested; a size is 0 or more")
         if size:
@@ -400,7 +403,7 @@ class SizeClassPool:
             )
 
     def _from_elsewhere(self, size: int, stream: Hashable, asked: int) -> Block:
-        """Return a block that another stream is done with, else a new one."""
+        """Return a block that another stream has finished with, else a new block."""
         self._expire()
         block = self._from_another(size, stream)
         if block:
@@ -430,23 +433,12 @@ class SizeClassPool:
             return Block(self._source.allocate(size), size, stream)
         except MemoryError:
             self._evict_all("memory")
-        return self._grown_exactly(asked, stream)
-
-    def _grown_exactly(self, asked: int, stream: Hashable) -> Block:
-        """Try once more with the requested size: a class may be too large for a device that could serve the request."""
-        size = -(-asked // self.limits.least) * self.limits.least
+        size = -(-asked // self.limits.least) * self.limits.least  # the class may not fit where the request does
         try:
             return Block(self._source.allocate(size), size, stream)
         except MemoryError as error:
             error.add_note(f"size-class pool: {self._state()}; it released everything free and tried again")
             raise
-
-    def _after_strangers(self, block: Block, stream: Hashable) -> None:
-        """Order what the stream does with the block after what others did with it last."""
-        for mark in block.strangers:
-            self._source.wait(stream, mark)
-        self._waits += 1
-        block.strangers = []
 
     def _take_back(self, lease: Lease, stream: Hashable) -> None:
         block, lease._block = lease._block, None
@@ -471,7 +463,7 @@ class SizeClassPool:
             self._take_back(*self._late.popleft())
 
     def _settle(self) -> None:
-        """Take up what was put aside; a thread that holds the lock now does the same when it is here."""
+        """Process late releases; a thread that holds the lock now does so at its end."""
         while self._late and self._lock.acquire(blocking=False):
             try:
                 self._take_late()
@@ -499,18 +491,14 @@ class SizeClassPool:
         self._evictions[cause] += 1
         self._source.release(block.address)
 
-    def _forget_everything(self) -> None:
-        """Forget all memory, since there is no CUDA any more; in a forked child the lock may have been held."""
-        self._owner, self._lock = None, threading.Lock()
-        self._late.clear()
-
 
 _POOLS: "weakref.WeakSet[SizeClassPool]" = weakref.WeakSet()
 
 
 def _without_cuda() -> None:
     for pool in list(_POOLS):
-        pool._forget_everything()
+        pool._owner, pool._lock = None, threading.Lock()  # in a forked child the old lock may be held
+        pool._late.clear()
 
 
 os.register_at_fork(after_in_child=_without_cuda)
@@ -530,18 +518,18 @@ class Extents:
         self._chunks: dict[int, int] = {}
         self._used: dict[int, int] = {}
 
-    def came(self, address: int, size: int) -> None:
-        """Add a chunk that came from the device; forget chunks in its place."""
+    def add_chunk(self, address: int, size: int) -> None:
+        """Add a chunk from the device; forget chunks in its place."""
         gone = [at for at, length in self._chunks.items() if at < address + size and address < at + length]
         for at in gone:
             del self._chunks[at]
         self._chunks[address] = size
 
-    def used(self, address: int, size: int) -> None:
+    def use(self, address: int, size: int) -> None:
         """Note that the piece is in use."""
         self._used[address] = size
 
-    def given(self, address: int) -> None:
+    def release(self, address: int) -> None:
         """Note that the piece is no longer in use."""
         self._used.pop(address, None)
 
@@ -552,14 +540,13 @@ class Extents:
 
     def gaps(self) -> list[int]:
         """Return the bytes of every free piece."""
-        starts = sorted(self._used)
-        return [gap for at, size in self._chunks.items() for gap in self._gaps_of(at, size, starts) if gap > 0]
-
-    def _gaps_of(self, chunk: int, size: int, starts: list[int]) -> Iterator[int]:
-        reached = chunk
-        for start in starts[bisect_right(starts, chunk - 1) :]:
-            if start >= chunk + size:
-                break
-            yield start - reached
-            reached = start + self._used[start]
-        yield chunk + size - reached
+        starts, gaps = sorted(self._used), list[int]()
+        for chunk, size in self._chunks.items():
+            reached = chunk
+            for start in starts[bisect_right(starts, chunk - 1) :]:
+                if start >= chunk + size:
+                    break
+                gaps.append(start - reached)
+                reached = start + self._used[start]
+            gaps.append(chunk + size - reached)
+        return [gap for gap in gaps if gap > 0]

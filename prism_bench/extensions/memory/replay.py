@@ -1,9 +1,10 @@
 """Replays of traces on allocators, and the comparison with CuPy's own pool."""
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from itertools import count
+from itertools import count, groupby
+from operator import attrgetter
 from pathlib import Path
 from statistics import median, quantiles
 from time import perf_counter_ns
@@ -13,9 +14,9 @@ from prism_bench.analysis.compare.comparison import ComparedCase, compare
 from prism_bench.backends import Backend
 from prism_bench.backends.base import Flow
 from prism_bench.extension import offered
-from prism_bench.extensions.memory import trace
+from prism_bench.extensions.memory import trace as traces
 from prism_bench.extensions.memory.pool import ALLOCATORS, PoolLimits, PoolState, SizeClassPool
-from prism_bench.extensions.memory.trace import Event, Trace
+from prism_bench.extensions.memory.trace import Trace
 from prism_bench.measure.plausibility import valid_median
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
@@ -25,14 +26,14 @@ from prism_bench.run.task_worker import Programs, TaskContext
 from prism_bench.run.verification import verify
 
 if TYPE_CHECKING:
-    from prism_bench.extensions.memory.cupy_pool import Opened, Recorder
+    from prism_bench.extensions.memory.cupy_pool import Allocator, Recorder
 
 
 # Replays of a trace on an allocator: times of allocations from Python, and the memory of the device in use.
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayTimes:
     """Seconds of every allocation and of every release of one replay, in the trace's order."""
 
     allocations: tuple[float, ...]
@@ -40,22 +41,8 @@ class Replayed:
 
 
 @dataclass(frozen=True)
-class DeviceUse:
-    """Functions that return memory in use.
-
-    `used` and `held` are the allocator's bytes in use and of the device, `device` those that the device counts, and
-    `external` the share of the free memory outside its largest piece; None if not reported.
-    """
-
-    used: Callable[[], int | None]
-    held: Callable[[], int | None]
-    device: Callable[[], int]
-    external: Callable[[], float | None] = lambda: None
-
-
-@dataclass(frozen=True)
 class Footprint:
-    """The books at their most while a trace is replayed, and bytes `asked` by the trace."""
+    """Peaks of a replay: bytes `asked` by the trace, `used` and `held` by the allocator, in use on the `device`."""
 
     asked: int
     used: int | None
@@ -80,12 +67,12 @@ def replay(
     allocate: Callable[[int], object],
     lanes: Sequence[AbstractContextManager[object]] = (),
     clock: Callable[[], int] = perf_counter_ns,
-) -> Replayed:
-    """Call `allocate` as the trace did, on lane `event.stream`. Nothing runs on the device meanwhile."""
+) -> ReplayTimes:
+    """Time `allocate` and the releases of the trace, on lane `event.stream`. Nothing runs on the device meanwhile."""
     live: dict[int, object] = {}
     allocations: list[float] = []
     releases: list[float] = []
-    for number, events in _by_lane(trace):
+    for number, events in groupby(trace.events, key=attrgetter("stream")):
         with lanes[number] if lanes else nullcontext():
             for event in events:
                 if event.size:
@@ -96,47 +83,37 @@ def replay(
                     before = clock()
                     del live[event.id]
                     releases.append((clock() - before) * 1e-9)
-    return Replayed(tuple(allocations), tuple(releases))
+    return ReplayTimes(tuple(allocations), tuple(releases))
 
 
-def _by_lane(trace: Trace) -> Iterator[tuple[int, list[Event]]]:
-    """Yield the stream's number and its events for each stretch on one stream."""
-    stretch: list[Event] = []
-    number = 0
-    for event in trace.events:
-        if event.stream != number and stretch:
-            yield number, stretch
-            stretch = []
-        number = event.stream
-        stretch.append(event)
-    if stretch:
-        yield number, stretch
+def footprint(
+    trace: Trace,
+    allocate: Callable[[int], object],
+    *,
+    used: Callable[[], int | None],
+    held: Callable[[], int | None],
+    device: Callable[[], int],
+    external: Callable[[], float | None] = lambda: None,
+) -> Footprint:
+    """Return the peaks of memory in a replay on one stream, as counted after every allocation.
 
-
-def footprint(trace: Trace, allocate: Callable[[int], object], books: DeviceUse) -> Footprint:
-    """Return the same on one stream, without a clock, looking at the books after every allocation.
-
-    What was in use before, of others, does not count.
+    `used` and `held` return the allocator's bytes in use and of the device, `device` the device's own count, and
+    `external` the share of the free memory outside its largest piece; None if not reported. Memory in use before the
+    replay does not count.
     """
-    live, seen, asked = {}, [], 0
-    before = [books.used() or 0, books.held() or 0, books.device()]
+    live: dict[int, tuple[object, int]] = {}
+    counts: list[tuple[Any, ...]] = []
+    asked, before = 0, (used() or 0, held() or 0, device())
     for event in trace.events:
         if event.size:
             live[event.id] = allocate(event.size), event.size
             asked += event.size
-            seen.append((asked, *_since(before, books), books.external()))
+            now = zip((used(), held(), device()), before, strict=True)
+            counts.append((asked, *(None if value is None else value - begun for value, begun in now), external()))
         else:
             asked -= live.pop(event.id)[1]
-    return Footprint(*(_most(values) for values in zip(*seen, strict=True))) if seen else Footprint(0, None, None, 0)
-
-
-def _since(before: Sequence[int], books: DeviceUse) -> list[int | None]:
-    now = books.used(), books.held(), books.device()
-    return [None if value is None else value - begun for value, begun in zip(now, before, strict=True)]
-
-
-def _most(values: Iterable[Any]) -> Any:
-    return max((value for value in values if value is not None), default=None)
+    peaks: list[Any] = [max((v for v in values if v is not None), default=None) for values in zip(*counts, strict=True)]
+    return Footprint(*peaks) if peaks else Footprint(0, None, None, 0)
 
 
 def summary(seconds: Sequence[float]) -> dict[str, float]:
@@ -154,65 +131,63 @@ _REPLAYS = 12
 _LARGEST = 1 << 30  # bytes of a case; larger ones would make a trace of the memory's size
 
 
-def replayed(path: Path, opened: "Opened", backend: Backend, first: bool) -> CaseResult:
-    """Return the trace's case on an opened allocator.
+def measure_trace(path: Path, allocator: "Allocator", backend: Backend, first: bool) -> CaseResult:
+    """Return the trace's case on an open allocator.
 
-    In the first process its profile holds the largest use of memory; the others time single allocations and releases
-    and keep their median, one sample a replay.
+    In the first process its profile holds the peaks of memory; the others time single allocations and releases and keep
+    their median, one sample a replay.
     """
-    found = trace.read(path)
+    from prism_bench.extensions.memory.cupy_pool import device_used
+
+    trace = traces.read(path)
     try:
-        if first:
-            return _result(found, "ok", profile={"tool": "replay", "values": _values(_footprint(found, opened))})
-        return _result(found, "ok", measurements=tuple(_times(found, opened.allocate, backend.flow())))
+        if not first:
+            return _result(trace, "ok", measurements=tuple(_times(trace, allocator.allocate, backend.flow())))
+        allocator.close()
+        with allocator.watched() as external:
+            counts = {"used": allocator.used, "held": allocator.held, "device": device_used, "external": external}
+            peaks = footprint(trace, allocator.allocate, **counts)
+        return _result(trace, "ok", profile={"tool": "replay", "values": _values(peaks)})
     except MemoryError as error:
-        return _result(found, "skipped", reason=f"out of memory: {error}")
+        return _result(trace, "skipped", reason=f"out of memory: {error}")
 
 
-def _result(found: Trace, status: Status, **facts: Any) -> CaseResult:
+def _result(trace: Trace, status: Status, **facts: Any) -> CaseResult:
     return CaseResult(
-        name=f"trace:{found.name}",
-        kernel=f"trace:{found.name}",
+        name=f"trace:{trace.name}",
+        kernel=f"trace:{trace.name}",
         family=_FAMILY,
         label="trace",
-        workload={"allocations": found.allocations},
-        bytes=found.tracked().peak,
+        workload={"allocations": trace.allocations},
+        bytes=trace.tracked().peak,
         flops=None,
         status=status,
         **facts,
     )
 
 
-def _footprint(found: Trace, opened: "Opened") -> Footprint:
-    from prism_bench.extensions.memory.cupy_pool import device_used
-
-    opened.close()
-    with opened.watched() as external:
-        return footprint(found, opened.allocate, DeviceUse(opened.used, opened.held, device_used, external))
-
-
-def _times(found: Trace, allocate: Callable[[int], object], flow: Flow) -> Iterator[Measurement]:
-    lanes = [flow.lane(number) for number in range(found.streams)]
-    replay(found, allocate, lanes)
-    rounds = [replay(found, allocate, lanes) for _ in range(_REPLAYS)]
-    for metric, part, word in (
+def _times(trace: Trace, allocate: Callable[[int], object], flow: Flow) -> Iterator[Measurement]:
+    lanes = [flow.lane(number) for number in range(trace.streams)]
+    replay(trace, allocate, lanes)
+    replays = [replay(trace, allocate, lanes) for _ in range(_REPLAYS)]
+    for metric, part, statistic in (
         ("allocation_time", "allocations", "median"),
         ("allocation_tail", "allocations", "p99"),
         ("release_time", "releases", "median"),
     ):
-        yield Measurement(metric, "kernel", (tuple(summary(getattr(one, part))[word] for one in rounds),))
+        yield Measurement(metric, "kernel", (tuple(summary(getattr(times, part))[statistic] for times in replays),))
 
 
-def _values(held: Footprint) -> dict[str, dict[str, Any]]:
+def _values(peaks: Footprint) -> dict[str, dict[str, Any]]:
     """Return bytes and shares with their units; a value that the allocator does not report has its reason."""
     pairs = {
-        "peak_asked": (held.asked, "B"),
-        "peak_used": (held.used, "B"),
-        "peak_held": (held.held, "B"),
-        "peak_device": (held.device, "B"),
-        "overhead": (held.overhead, "1"),
-        "internal_fragmentation": (held.internal, "1"),
-        "external_fragmentation": (held.external, "1"),
+        "peak_asked": (peaks.asked, "B"),
+        "peak_used": (peaks.used, "B"),
+        "peak_held": (peaks.held, "B"),
+        "peak_device": (peaks.device, "B"),
+        "overhead": (peaks.overhead, "1"),
+        "internal_fragmentation": (peaks.internal, "1"),
+        "external_fragmentation": (peaks.external, "1"),
     }
     return {
         name: {"value": value, "unit": unit, "source": "replay"}
@@ -247,12 +222,12 @@ def record_catalogue(context: TaskContext, folder: Path) -> Path:
 
 
 def _save(recorder: "Recorder", folder: Path, context: TaskContext) -> Path:
-    found = recorder.trace(device=context.backend.facts()["device"], label=context.order["label"])
-    facts = {**found.facts, "tracker": recorder.tracker.tracked().plain()}
-    return trace.save(Trace(found.name, found.events, facts), folder / f"{found.name}.json.gz")
+    trace = recorder.trace(device=context.backend.facts()["device"], label=context.order["label"])
+    facts = {**trace.facts, "tracker": recorder.tracker.tracked().plain()}
+    return traces.save(Trace(trace.name, trace.events, facts), folder / f"{trace.name}.json.gz")
 
 
-# Allocators against CuPy's own pool: what an allocation takes, what they hold, what a program notices of it.
+# Allocators compared with CuPy's own pool: times of allocations, memory held, times of programs.
 
 BASE = ALLOCATORS[0]
 _TRACES, PROGRAMS = "allocators", "pipelines"  # families of a record's cases
@@ -263,9 +238,9 @@ _PROGRAM_METRICS = ("steady_time", "end_to_end_time")
 class TraceRow:
     """One trace on one allocator.
 
-    Times are medians of single operations in seconds, `tail` is the 99th percentile of allocations. `values` are what
-    the replay counted (peaks in bytes, shares), None if the allocator does not report it; `compared` is the time of
-    an allocation against CuPy's pool, None for that itself.
+    Times are medians of single operations in seconds, `tail` is the 99th percentile of allocations. `values` are the
+    counts of the replay (peaks in bytes, shares), None if the allocator does not report them; `compared` is the time of
+    an allocation against CuPy's pool, None for CuPy's pool.
     """
 
     trace: str
@@ -279,7 +254,7 @@ class TraceRow:
 
 
 @dataclass(frozen=True)
-class Noticed:
+class ProgramRow:
     """A program on one allocator against the same program on CuPy's pool, in one metric."""
 
     allocator: str
@@ -288,33 +263,32 @@ class Noticed:
 
 @dataclass(frozen=True)
 class Contest:
-    """Everything that was measured, and why an allocator is `missing`."""
+    """Traces and programs on all allocators, and the reasons of the `missing` ones."""
 
     traces: tuple[TraceRow, ...]
-    programs: tuple[Noticed, ...]
+    programs: tuple[ProgramRow, ...]
     missing: Mapping[str, str]
 
     def verdict(self, allocator: str) -> str:
         """Return the verdict of the programs.
 
-        It is `faster`, `slower`, `same`, `mixed`, `inconclusive` if none changed and not all are known to be the same,
-        or `unmeasured` if none was compared.
+        It is `faster`, `slower`, `same`, `mixed`, `inconclusive` if no program changed and not all are known to be the
+        same, or `unmeasured` if no program was compared.
         """
-        words = {program.compared.verdict for program in self.programs if program.allocator == allocator} - {
-            "not compared"
-        }
-        changed = words & {"faster", "slower"}
+        verdicts = {program.compared.verdict for program in self.programs if program.allocator == allocator}
+        verdicts.discard("not compared")
+        changed = verdicts & {"faster", "slower"}
         if changed:
             return "mixed" if len(changed) > 1 else changed.pop()
-        return "unmeasured" if not words else "same" if words == {"same"} else "inconclusive"
+        return "unmeasured" if not verdicts else "same" if verdicts == {"same"} else "inconclusive"
 
     @property
     def default(self) -> str:
-        """What a program should use: CuPy's own pool, unless another makes some program faster and none slower."""
+        """The recommended allocator: CuPy's own pool, unless another makes a program faster and no program slower."""
         better = [name for name in ALLOCATORS if name != BASE and self.verdict(name) == "faster"]
-        return better[0] if len(better) == 1 else min(better, key=self._geometric, default=BASE)
+        return better[0] if len(better) == 1 else min(better, key=self._mean_log_ratio, default=BASE)
 
-    def _geometric(self, allocator: str) -> float:
+    def _mean_log_ratio(self, allocator: str) -> float:
         logs = [
             program.compared.judgement.estimate.log
             for program in self.programs
@@ -324,20 +298,20 @@ class Contest:
 
 
 def contest(records: Mapping[str, RunRecord], missing: Mapping[str, str]) -> Contest:
-    """Compare the records by allocator with CuPy's; without that one there are only values."""
+    """Compare the records by allocator with CuPy's; without CuPy's record there are only values."""
     base = records.get(BASE)
-    traces: list[TraceRow] = []
-    programs: list[Noticed] = []
+    rows: list[TraceRow] = []
+    programs: list[ProgramRow] = []
     for name, record in records.items():
         against = base if name != BASE else None
         times = _compared(against, record, name, _TRACES, "allocation_time")
-        traces += [_row(case, name, times.get(case.name)) for case in record.cases if case.family == _TRACES]
+        rows += [_row(case, name, times.get(case.name)) for case in record.cases if case.family == _TRACES]
         for metric in _PROGRAM_METRICS:
-            found = _compared(against, record, name, PROGRAMS, metric)
-            programs += [Noticed(name, one) for one in found.values()]
+            compared = _compared(against, record, name, PROGRAMS, metric)
+            programs += [ProgramRow(name, case) for case in compared.values()]
     order = {name: place for place, name in enumerate(ALLOCATORS)}
-    traces.sort(key=lambda row: (row.trace, order[row.allocator]))
-    return Contest(tuple(traces), tuple(programs), missing)
+    rows.sort(key=lambda row: (row.trace, order[row.allocator]))
+    return Contest(tuple(rows), tuple(programs), missing)
 
 
 def _compared(
@@ -345,7 +319,7 @@ def _compared(
 ) -> dict[str, ComparedCase]:
     if base is None:
         return {}
-    sides = [replace(one, cases=tuple(c for c in one.cases if c.family == family)) for one in (base, record)]
+    sides = [replace(side, cases=tuple(c for c in side.cases if c.family == family)) for side in (base, record)]
     return {case.case: case for case in compare(sides[0], sides[1], metric=metric, names=(BASE, name)).cases}
 
 
@@ -357,7 +331,7 @@ def _row(case: CaseResult, allocator: str, compared: ComparedCase | None) -> Tra
         allocation=valid_median(case, "allocation_time"),
         release=valid_median(case, "release_time"),
         tail=valid_median(case, "allocation_tail"),
-        values={name: one.get("value") for name, one in values.items()},
+        values={name: entry.get("value") for name, entry in values.items()},
         compared=compared,
         reason=case.reason,
     )
@@ -367,15 +341,15 @@ def _row(case: CaseResult, allocator: str, compared: ComparedCase | None) -> Tra
 
 
 def installed_programs() -> Programs | None:
-    """Return the programs that an installed extension offers; None if there are none."""
+    """Return the programs that an installed extension offers, or None."""
     offer = offered("programs")
     return offer() if offer else None
 
 
-# A source without a device: addresses that are only numbers, one stream whose work is always done.
+# A source without a device: addresses that are only numbers, and one stream whose work is always done.
 #
-# What the size-class pool would do for a trace is known without a GPU: its hits, peak and rounding follow from order
-# and size alone. What it takes is not.
+# The hits, peak and rounding of the size-class pool follow from the order and sizes of a trace, without a GPU. Its
+# times do not.
 
 
 class CountingSource:

@@ -32,34 +32,36 @@ _ADVICE = {
 _TOP = 5
 
 
-def tracked_view(name: str, found: Tracked, plan: PoolState | None = None) -> RenderableType:
+def tracked_view(name: str, tracked: Tracked, plan: PoolState | None = None) -> RenderableType:
     """Return a tracker's counts, and the counts that the size-class pool would have."""
     title = Text.assemble(
-        (name, "bold"), ("  synthetic: no program asked for this" if found.synthetic else "", "yellow")
+        (name, "bold"), ("  synthetic: no program asked for this" if tracked.synthetic else "", "yellow")
     )
     lines = [
-        f"{found.allocations:,} allocations of {found.unique:,} sizes, {found.repeated:,} of a size seen before: "
-        f"reuse potential {found.reuse_potential:.2f} %, so {_ADVICE[found.advice]}; "
-        f"{found.class_reuse:.2f} % where sizes are rounded to powers of two",
-        f"{bytes_text(found.allocated_bytes)} in all, {bytes_text(found.peak)} in use at most, "
-        f"{bytes_text(found.current)} at the end; {found.ignored:,} smaller ones left out",
-        f"fragmentation: internal {share_text(found.internal)}, external {share_text(found.external)} at its worst "
-        f"(the published estimate, {found.unique_percent:.2f} %, is a hundred less the reuse potential)",
-        "sizes requested most: " + ", ".join(f"{bytes_text(size)} x {times}" for size, times in found.top[:_TOP]),
+        f"{tracked.allocations:,} allocations of {tracked.unique:,} sizes, {tracked.repeated:,} of a size seen before: "
+        f"reuse potential {tracked.reuse_potential:.2f} %, so {_ADVICE[tracked.advice]}; "
+        f"{tracked.class_reuse:.2f} % where sizes are rounded to powers of two",
+        f"{bytes_text(tracked.allocated_bytes)} in all, {bytes_text(tracked.peak)} in use at most, "
+        f"{bytes_text(tracked.current)} at the end; {tracked.ignored:,} smaller ones left out",
+        f"fragmentation: internal {share_text(tracked.internal)}, external {share_text(tracked.external)} at its worst "
+        f"(the published estimate, {tracked.unique_percent:.2f} %, is a hundred less the reuse potential)",
+        "sizes requested most: " + ", ".join(f"{bytes_text(size)} x {times}" for size, times in tracked.top[:_TOP]),
     ]
     lines += [f"the size-class pool, by its books: {plan}"] if plan else []
     return Group(title, *(Text(f"  {line}") for line in lines))
 
 
-def contest_view(found: Contest) -> RenderableType:
-    """Return what `memory` prints of a comparison, to be handed to a Rich console."""
-    parts = [_traces(found), Text(), _programs(found)]
-    parts += [Text(f"  {name}: {reason}", style="yellow") for name, reason in found.missing.items()]
-    parts += [Text(_conclusion(found), style="bold")]
+def contest_view(contest: Contest) -> RenderableType:
+    """Return the output of `memory` for a Rich console."""
+    parts = [_traces(contest), Text(), _programs(contest)]
+    parts += [Text(f"  {name}: {reason}", style="yellow") for name, reason in contest.missing.items()]
+    default = contest.default
+    advice = "CuPy's stays the default" if default == BASE else f"{default} is what these programs should use"
+    parts += [Text(f"the size-class pool is {_VERDICTS[contest.verdict('size_class')]}; {advice}", style="bold")]
     return Group(*parts)
 
 
-_WORDS = {
+_VERDICTS = {
     "same": "as fast as CuPy's own",
     "faster": "faster than CuPy's own",
     "slower": "slower than CuPy's own",
@@ -69,13 +71,6 @@ _WORDS = {
 }
 
 
-def _conclusion(found: Contest) -> str:
-    default = (
-        "CuPy's stays the default" if found.default == BASE else f"{found.default} is what these programs should use"
-    )
-    return f"the size-class pool is {_WORDS[found.verdict('size_class')]}; {default}"
-
-
 def _grid(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     for place, column in enumerate(columns):
@@ -83,7 +78,7 @@ def _grid(*columns: str) -> Table:
     return table
 
 
-def _traces(found: Contest) -> Table:
+def _traces(contest: Contest) -> Table:
     table = _grid(
         "trace",
         "allocator",
@@ -98,7 +93,7 @@ def _traces(found: Contest) -> Table:
         "external",
         f"against {BASE}",
     )
-    for row in found.traces:
+    for row in contest.traces:
         get = row.values.get
         table.add_row(
             row.trace,
@@ -115,21 +110,20 @@ def _traces(found: Contest) -> Table:
     return table
 
 
-def _programs(found: Contest) -> Table:
+def _programs(contest: Contest) -> Table:
     table = _grid("program", "allocator", "metric", BASE, "with it", "ratio and interval", "verdict")
-    for program in found.programs:
+    for program in contest.programs:
         case = program.compared
         times = (time_text(seconds) for seconds in case.seconds)
         verdict = Text(case.verdict, style=STYLES[case.verdict])
-        words = "; ".join(filter(None, (case.machine_words, case.reason)))
-        reason = f": {words}" if words else ""
+        reason = "; ".join(filter(None, (case.machine_words, case.reason)))
         table.add_row(
             Text(case.case.partition("[")[0]),
             program.allocator,
             case.metric.replace("_", " "),
             *times,
             _ratio(case),
-            verdict.append(reason, style="dim"),
+            verdict.append(f": {reason}" if reason else "", style="dim"),
         )
     return table
 
@@ -142,13 +136,13 @@ def _ratio(compared: ComparedCase | None) -> str:
     return f"{text} ({low:.3f} to {high:.3f})" if high < float("inf") else text
 
 
-def contest_json(found: Contest) -> dict[str, Any]:
-    """Return the same as plain JSON values; what was not measured is null."""
+def contest_json(contest: Contest) -> dict[str, Any]:
+    """Return the comparison as plain JSON values; unmeasured values are null."""
     return {
         "base": BASE,
-        "default": found.default,
-        "verdicts": {row.allocator: found.verdict(row.allocator) for row in found.traces if row.allocator != BASE},
-        "missing": dict(found.missing),
+        "default": contest.default,
+        "verdicts": {row.allocator: contest.verdict(row.allocator) for row in contest.traces if row.allocator != BASE},
+        "missing": dict(contest.missing),
         "traces": [
             {
                 "trace": row.trace,
@@ -159,11 +153,11 @@ def contest_json(found: Contest) -> dict[str, Any]:
                 **row.values,
                 "against_base": _plain(row.compared),
             }
-            for row in found.traces
+            for row in contest.traces
         ],
         "programs": [
             {"allocator": program.allocator, "case": program.compared.case, **(_plain(program.compared) or {})}
-            for program in found.programs
+            for program in contest.programs
         ],
     }
 
@@ -171,7 +165,7 @@ def contest_json(found: Contest) -> dict[str, Any]:
 def _plain(compared: ComparedCase | None) -> dict[str, Any] | None:
     if compared is None:
         return None
-    found: dict[str, Any] = {
+    plain: dict[str, Any] = {
         "metric": compared.metric,
         "verdict": compared.verdict,
         "reason": compared.reason,
@@ -180,15 +174,15 @@ def _plain(compared: ComparedCase | None) -> dict[str, Any] | None:
     if compared.judgement:
         low, high = compared.judgement.estimate.interval()
         bounded = high < float("inf")
-        found |= {"ratio": compared.judgement.estimate.ratio, "interval": [low, high] if bounded else None}
-    return found
+        plain |= {"ratio": compared.judgement.estimate.ratio, "interval": [low, high] if bounded else None}
+    return plain
 
 
-def traces_json(found: Sequence[tuple[Trace, Tracked, PoolState]]) -> dict[str, Any]:
+def traces_json(counted: Sequence[tuple[Trace, Tracked, PoolState]]) -> dict[str, Any]:
     """Return traces by name: the tracker's counts as they are published, and the pool's books."""
     return {
         trace.name: {"facts": trace.facts, "tracked": tracked.plain(), "size_class": plan.plain()}
-        for trace, tracked, plan in found
+        for trace, tracked, plan in counted
     }
 
 
@@ -207,56 +201,52 @@ _NAMES = {"none": "no pool at all"}  # an allocator's name that reads as a count
 def page(context: SiteContext) -> Page:
     """Return the page of memory: allocators compared, and pipelines."""
     problems: list[str] = []
-    found = {name: _read(context.places.memory / file, _PARTS[name], problems) for name, file in _FILES.items()}
-    pictures = _pictures(found["contest"]["traces"], found["contest"].get("base")) if found["contest"] else []
-    contest = found["contest"]
-    answer = _answer(contest["traces"], contest["programs"], str(contest.get("base"))) if contest else None
-    view = {"night": context.record.created, "answer": answer, **found, "problems": problems}
+    tables = {name: _read(context.places.memory / file, _PARTS[name], problems) for name, file in _FILES.items()}
+    contest = tables["contest"]
+    traces, base = (contest["traces"], contest.get("base")) if contest else ((), None)
+    pictures = [
+        {"name": name, "title": title, "bars": {"unit": unit, "bars": _bars(traces, key, text, base)}}
+        for name, title, key, unit, text in _PICTURES
+        if any(trace.get(key) for trace in traces)
+    ]
+    answer = _answer(traces, contest["programs"], str(base)) if contest else None
+    view = {"night": context.record.created, "answer": answer, **tables, "problems": problems}
     return Page("memory", "Memory", view, {"pictures": pictures}, scripts=("plot.js", "pictures.js"))
 
 
 def _answer(traces: Sequence[JsonTable], programs: Sequence[JsonTable], base: str) -> str:
-    """Return in a sentence or two how long an allocation takes against the `base`, and what whole programs gain."""
+    """Return a sentence or two on times of allocations and programs compared with the `base`."""
     others = list(dict.fromkeys(trace["allocator"] for trace in traces if trace["allocator"] != base))
-    own = {name: _verdicts([trace for trace in traces if trace["allocator"] == name]) for name in others}
-    named = [f"{_NAMES.get(name, name)} {verdicts}" for name, verdicts in own.items()]
+    verdicts = {name: _verdicts([trace for trace in traces if trace["allocator"] == name]) for name in others}
+    named = [f"{_NAMES.get(name, name)} {text}" for name, text in verdicts.items()]
     times = f"An allocation against {base}: {'; '.join(named)}." if named else f"Only {base} replayed the traces."
     counts = Counter(program["verdict"] for program in programs)
     whole = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     return times + (f" Whole programs against it: {whole}." if whole else "")
 
 
-def _verdicts(own: Sequence[JsonTable]) -> str:
-    """Return the verdicts on one allocator by their number of traces, each with its range of ratios."""
-    judged = [one["against_base"] for one in own if one.get("against_base")]
-    words = []
-    for verdict, count in Counter(one["verdict"] for one in judged).most_common():
-        ratios = [one["ratio"] for one in judged if one["verdict"] == verdict and one.get("ratio")]
+def _verdicts(traces: Sequence[JsonTable]) -> str:
+    """Return the verdicts on an allocator by their number of traces, each with its range of ratios."""
+    judged = [trace["against_base"] for trace in traces if trace.get("against_base")]
+    parts = []
+    for verdict, count in Counter(case["verdict"] for case in judged).most_common():
+        ratios = [case["ratio"] for case in judged if case["verdict"] == verdict and case.get("ratio")]
         ends = dict.fromkeys(times_text(end(ratios)) for end in (min, max)) if ratios else {}
         reach = f" ({' to '.join(ends)})" if ends else ""
-        words.append(f"{verdict} on {count} of {count_text(len(own), 'trace')}{reach}")
-    return ", ".join(words) or "not compared"
-
-
-def _pictures(traces: Sequence[JsonTable], base: str | None) -> list[dict[str, object]]:
-    """Return the pictures of the allocators: what an allocation takes, and what is held at the peak of each trace."""
-    return [
-        {"name": name, "title": title, "bars": {"unit": unit, "bars": _bars(traces, key, words, base)}}
-        for name, title, key, unit, words in _PICTURES
-        if any(trace.get(key) for trace in traces)
-    ]
+        parts.append(f"{verdict} on {count} of {count_text(len(traces), 'trace')}{reach}")
+    return ", ".join(parts) or "not compared"
 
 
 def _bars(
-    traces: Sequence[JsonTable], key: str, words: Callable[[float | None], str], base: str | None
+    traces: Sequence[JsonTable], key: str, text: Callable[[float | None], str], base: str | None
 ) -> list[dict[str, object]]:
-    """Return a bar for each allocator on each trace; those of the `base` in another ink."""
+    """Return a bar for each allocator on each trace; the bars of the `base` have another ink."""
     return [
         {
             "name": f"{trace['trace']}, {trace['allocator']}",
             "start": 0.0,
             "end": trace[key],
-            "words": words(trace[key]),
+            "words": text(trace[key]),
             "ink": "second" if trace["allocator"] == base else "accent",
         }
         for trace in traces
@@ -265,7 +255,7 @@ def _bars(
 
 
 def _read(path: Path, parts: Sequence[str], problems: list[str]) -> JsonTable | None:
-    """Return what a command printed as JSON; None if there is no output, or if it is something else (a problem)."""
+    """Return the JSON output of a command; None without output, or with a new problem if it is something else."""
     try:
         plain = json_of(path, "readable")
     except FileNotFoundError:

@@ -12,7 +12,7 @@ from prism_bench.extensions.memory.pool import class_of
 from prism_bench.io.documents import json_of, json_text
 from prism_bench.io.files import write_atomically
 
-# Tracker of a program's allocations: how often, how much, how often the same size again, and whether a pool helps.
+# Tracker of a program's allocations: their number, bytes, repeated sizes, and whether a pool helps.
 #
 # The counts and their names are the published tracker's. Of its two percentages the second is a hundred less the first,
 # so real fragmentation is reported too, if the allocator provides it.
@@ -49,7 +49,7 @@ class Tracked:
 
     @property
     def reuse_potential(self) -> float:
-        """Per cent of the allocations whose size was requested before; 0 of none."""
+        """Per cent of the allocations whose size was requested before; 0 without allocations."""
         return 100 * self.repeated / self.allocations if self.allocations else 0.0
 
     @property
@@ -59,7 +59,7 @@ class Tracked:
 
     @property
     def unique_percent(self) -> float:
-        """The published "fragmentation": per cent of the allocations whose size was new. It carries no news."""
+        """The published "fragmentation": per cent of the allocations whose size was new. It adds no information."""
         return 100 * self.unique / self.allocations if self.allocations else 0.0
 
     @property
@@ -96,7 +96,7 @@ class Tracked:
 
 
 class Tracker:
-    """Counter of allocations and releases; sizes below `least` are only counted as ignored, and so are their ends."""
+    """Counter of allocations and releases; those of sizes below `least` are only counted as ignored."""
 
     def __init__(self, least: int = _LEAST) -> None:
         self._least, self._ignored = least, 0
@@ -163,7 +163,7 @@ def published_demo() -> Tracked:
     return tracker.tracked(synthetic=True)
 
 
-# Traces: every allocation and release of a run, in order, so that allocators can be asked for the same again.
+# Traces: every allocation and release of a run, in order, so that allocators can be sent the same requests.
 
 _SCHEMA = 1
 _LARGEST = 1 << 62
@@ -192,7 +192,7 @@ class Trace:
 
     @property
     def streams(self) -> int:
-        """How many streams it uses."""
+        """The number of streams."""
         return 1 + max((event.stream for event in self.events), default=0)
 
     def tracked(self, least: int = 1) -> Tracked:
@@ -207,7 +207,7 @@ class Trace:
         return tracker.tracked()
 
     def balanced(self) -> "Trace":
-        """Return the same, with what is still in use at its end released there in the order of its allocation."""
+        """Return the trace with a release at its end of each allocation that is still in use, in their order."""
         live: dict[int, int] = {}
         for event in self.events:
             if event.size:
@@ -235,26 +235,30 @@ def save(trace: Trace, path: Path) -> Path:
 
 
 def read(path: Path) -> Trace:
-    """Return the trace at `path`; a ResultsError naming it where it is missing, cut, or none that holds together."""
+    """Return the trace at `path`; a ResultsError names it where it is missing, cut or inconsistent."""
     try:
         plain = cast("dict[str, Any]", json_of(path, "a readable trace"))
         if plain["schema"] > _SCHEMA:
             raise ResultsError(
                 f"{path}: schema {plain['schema']} is newer than {_SCHEMA}; upgrade prism-bench to read it"
             )
-        events = tuple(_event(one) for one in plain["events"])
+        events = tuple(map(_event, plain["events"]))
         trace = Trace(str(plain["name"]), events, dict(plain["facts"]))
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such trace") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise ResultsError(f"{path}: not a readable trace ({type(error).__name__}: {error})") from error
-    _refuse_broken(trace, path)
+    live: set[int] = set()
+    for place, event in enumerate(trace.events):  # an id is allocated before its release, and once at a time
+        if event.size < 0 or (event.id in live) == (event.size > 0):
+            raise ResultsError(f"{path}: event {place} does not follow from those before it: {tuple(event)}")
+        (live.add if event.size else live.remove)(event.id)
     return trace
 
 
 def _event(plain: object) -> Event:
-    """Return the event of three whole numbers; ValueError if they are none or too large."""
-    if not isinstance(plain, list) or not all(type(one) is int and -_LARGEST < one < _LARGEST for one in plain):
+    """Return the event of three whole numbers; ValueError for anything else, or numbers that are too large."""
+    if not isinstance(plain, list) or not all(type(item) is int and -_LARGEST < item < _LARGEST for item in plain):
         raise ValueError(f"an event is {plain!r:.60}, not [id, size, stream]")
     event = Event(*plain)
     if not 0 <= event.stream < _MOST_STREAMS:
@@ -262,24 +266,14 @@ def _event(plain: object) -> Event:
     return event
 
 
-def _refuse_broken(trace: Trace, path: Path) -> None:
-    """Require that what is released was allocated before, once, and that nothing is allocated twice under one id."""
-    live: set[int] = set()
-    for place, event in enumerate(trace.events):
-        known = event.id in live
-        if event.size < 0 or known == (event.size > 0):
-            raise ResultsError(f"{path}: event {place} does not follow from those before it: {tuple(event)}")
-        (live.add if event.size else live.remove)(event.id)
-
-
-# A trace that no program made: sizes and life times at random, so that no allocator can have been made for it.
+# A synthetic trace: sizes and life times at random, so that no allocator can be tuned for it.
 
 _SMALLEST, LARGEST = 9, 23  # powers of two: 512 B to 8 MiB
 IN_USE = 200
 
 
 def random_trace(allocations: int = 5000, seed: int = 0) -> Trace:
-    """So many allocations, `IN_USE` of them in use at a time about; what is left is released at the end."""
+    """Return a trace of `allocations`, about `IN_USE` of them in use at a time, all of them released at the end."""
     random, live, events = Random(seed), [], []
     for id in range(allocations):
         size = int(2 ** random.uniform(_SMALLEST, LARGEST))

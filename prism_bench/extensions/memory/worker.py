@@ -8,7 +8,7 @@ from pathlib import Path
 
 from prism_bench.errors import unknown
 from prism_bench.extensions.memory.cupy_pool import install, open_allocator
-from prism_bench.extensions.memory.replay import installed_programs, record_catalogue, record_programs, replayed
+from prism_bench.extensions.memory.replay import installed_programs, measure_trace, record_catalogue, record_programs
 from prism_bench.run.task_worker import TaskContext, TaskOutcome, work_through
 from prism_bench.spec.case import Case
 
@@ -22,11 +22,11 @@ class AllocatorTasks:
 
     def cases(self, tasks: Sequence[str]) -> list[Case]:
         """Return the cases that the programs launch, and those of a recording."""
-        found = self._opened.cases(tasks) if self._opened else []
+        cases = self._opened.cases(tasks) if self._opened else []
         if any(task.startswith("record:") for task in tasks):
-            found += self._programs.cases(self._context) if self._programs else []
-            found += self._context.catalogue.cases(labels=(self._context.order["label"],))
-        return found
+            cases += self._programs.cases(self._context) if self._programs else []
+            cases += self._context.catalogue.cases(labels=(self._context.order["label"],))
+        return cases
 
     def __call__(self, task: str) -> TaskOutcome:
         """Replay a trace, record one, or run a program."""
@@ -34,7 +34,7 @@ class AllocatorTasks:
         kind, _, rest = task.partition(":")
         if kind == "replay":
             fresh = open_allocator(context.order["allocator"] or "")  # the installed one holds the backend's buffers
-            return TaskOutcome([replayed(Path(rest), fresh, context.backend, context.first)])
+            return TaskOutcome([measure_trace(Path(rest), fresh, context.backend, context.first)])
         if kind == "record":
             what, _, folder = rest.partition("=")
             if what == "catalogue":

@@ -12,9 +12,9 @@ from tests.extensions.planted_programs import program, record, trace
 
 
 def test_the_demo(shell):
-    found = shell("memory", "--demo", "--json")
-    assert (0, 53, True) == (found.code, found.json["published_demo"]["total_allocations"],
-                             found.json["published_demo"]["synthetic"])  # fmt: skip
+    result = shell("memory", "--demo", "--json")
+    demo = result.json["published_demo"]
+    assert (0, 53, True) == (result.code, demo["total_allocations"], demo["synthetic"])
     assert "67.92 %" in shell("memory", "--demo").out
 
 
@@ -28,21 +28,21 @@ def test_kept_records_are_shown(shell, tmp_path):
     for name, steady in (("cupy", 1e-4), ("size_class", 1.3e-4)):
         kept = record(trace(), program(steady=steady, latency=2 * steady))
         store.save(kept, store.path_for(kept, tmp_path / "kept" / name))
-    found = shell("memory", "--from", tmp_path / "kept", "--json")
-    assert (0, "cupy", "slower") == (found.code, found.json["default"], found.json["verdicts"]["size_class"])
-    assert "not measured in these records" == found.json["missing"]["rmm"]
+    result = shell("memory", "--from", tmp_path / "kept", "--json")
+    assert (0, "cupy", "slower") == (result.code, result.json["default"], result.json["verdicts"]["size_class"])
+    assert "not measured in these records" == result.json["missing"]["rmm"]
 
 
 def test_a_folder_without_records(shell, tmp_path):
-    found = shell("memory", "--from", tmp_path)
-    assert 2 == found.code
-    assert "no records of allocators" in found.err
+    result = shell("memory", "--from", tmp_path)
+    assert 2 == result.code
+    assert "no records of allocators" in result.err
 
 
 def test_a_trace_that_is_none(shell, tmp_path):
-    found = shell("memory", "--count", "--trace", tmp_path / "none.json.gz")
-    assert (2, "") == (found.code, found.out)
-    assert "none.json.gz: no such trace" in found.err
+    result = shell("memory", "--count", "--trace", tmp_path / "none.json.gz")
+    assert (2, "") == (result.code, result.out)
+    assert "none.json.gz: no such trace" in result.err
 
 
 @pytest.fixture
@@ -69,9 +69,9 @@ def test_what_was_measured_is_kept_before_anything_is_made_of_it(shell, tmp_path
 
 
 def test_counting_nothing_is_a_mistake(shell):
-    found = shell("memory", "--count")
-    assert (2, "") == (found.code, found.out)
-    assert "--trace FILE" in found.err
+    result = shell("memory", "--count")
+    assert (2, "") == (result.code, result.out)
+    assert "--trace FILE" in result.err
 
 
 def test_the_time_that_recording_takes_counts(shell, tmp_path, measured):

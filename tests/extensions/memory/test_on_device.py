@@ -23,12 +23,12 @@ def allocator(cupy):
     """CuPy's allocator, for the time of one test."""
     from prism_bench.extensions.memory.cupy_pool import PoolAllocator
 
-    found, before = PoolAllocator(PoolLimits(slack=1.0)), cupy.cuda.get_allocator()
-    cupy.cuda.set_allocator(found)
-    yield found
+    allocator, before = PoolAllocator(PoolLimits(slack=1.0)), cupy.cuda.get_allocator()
+    cupy.cuda.set_allocator(allocator)
+    yield allocator
     cupy.cuda.set_allocator(before)
     gc.collect()
-    found.pool.clear()
+    allocator.pool.clear()
 
 
 def test_arrays_come_from_the_pool_and_go_back(cupy, allocator):
@@ -89,13 +89,13 @@ def test_out_of_memory_is_cupys_own_error_and_the_pool_goes_on(cupy, allocator):
 def test_blocks_are_zero_where_that_is_asked_for(cupy):
     from prism_bench.extensions.memory.cupy_pool import PoolAllocator
 
-    found, before = PoolAllocator(PoolLimits(zero=True)), cupy.cuda.get_allocator()
-    cupy.cuda.set_allocator(found)
+    allocator, before = PoolAllocator(PoolLimits(zero=True)), cupy.cuda.get_allocator()
+    cupy.cuda.set_allocator(allocator)
     try:
         dirty = cupy.full(5000, 3.0)
         del dirty
         assert 0.0 == float(cupy.empty(5000).sum())
-        assert found.pool.state().hits > 0
+        assert allocator.pool.state().hits > 0
     finally:
         cupy.cuda.set_allocator(before)
 
@@ -104,7 +104,7 @@ def test_every_allocator_serves_a_trace(cupy):
     from prism_bench.errors import BackendUnavailable
     from prism_bench.extensions.memory.cupy_pool import device_used, open_allocator
     from prism_bench.extensions.memory.pool import ALLOCATORS
-    from prism_bench.extensions.memory.replay import DeviceUse, footprint, replay
+    from prism_bench.extensions.memory.replay import footprint, replay
     from prism_bench.extensions.memory.trace import random_trace
 
     trace, served = random_trace(300), 0
@@ -115,9 +115,10 @@ def test_every_allocator_serves_a_trace(cupy):
             continue
         replayed = replay(trace, opened.allocate)
         with opened.watched() as external:
-            held = footprint(trace, opened.allocate, DeviceUse(opened.used, opened.held, device_used, external))
+            counts = {"used": opened.used, "held": opened.held, "device": device_used, "external": external}
+            peaks = footprint(trace, opened.allocate, **counts)
         assert 300 == len(replayed.allocations) == len(replayed.releases)
-        assert trace.tracked().peak == held.asked
+        assert trace.tracked().peak == peaks.asked
         served += 1
         opened.close()
     assert served >= 3

@@ -172,11 +172,11 @@ def test_blocks_are_cleared_where_that_is_asked_for():
 
 
 @pytest.mark.parametrize(
-    ("limits", "words"),
+    ("limits", "reason"),
     [({"cap": -1}, "cap is -1"), ({"least": 500}, "power of two"), ({"seconds": -0.5}, "seconds is -0.5")],
 )
-def test_impossible_limits_are_refused(limits, words):
-    with pytest.raises(UsageError, match=words):
+def test_impossible_limits_are_refused(limits, reason):
+    with pytest.raises(UsageError, match=reason):
         PoolLimits(**limits)
 
 

@@ -62,7 +62,7 @@ class PoolMachine(RuleBasedStateMachine):
         if works:
             self.device.work(home)
             self.device.work(stream)
-        self.uses[lease.address] = {one: self.device.enqueued.get(one, 0) for one in (home, stream)}
+        self.uses[lease.address] = {used: self.device.enqueued.get(used, 0) for used in (home, stream)}
         self.pool.free(lease)
 
     @rule(stream=STREAMS)

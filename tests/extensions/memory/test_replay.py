@@ -1,7 +1,7 @@
 """Traces replayed: on a scripted clock, on the pool's books, and at random."""
 
 from prism_bench.extensions.memory import Event, PoolLimits, SizeClassPool, Trace
-from prism_bench.extensions.memory.replay import CountingSource, DeviceUse, footprint, planned, replay, summary
+from prism_bench.extensions.memory.replay import CountingSource, footprint, planned, replay, summary
 from prism_bench.extensions.memory.trace import IN_USE, random_trace
 
 TOY = Trace(
@@ -31,9 +31,9 @@ class Held:
 
 
 def test_every_operation_is_timed_alone():
-    found = replay(TOY, lambda size: object(), clock=Scripted(1000))
-    assert (3, 3) == (len(found.allocations), len(found.releases))
-    assert {1e-6} == {round(s, 9) for s in (*found.allocations, *found.releases)}
+    times = replay(TOY, lambda size: object(), clock=Scripted(1000))
+    assert (3, 3) == (len(times.allocations), len(times.releases))
+    assert {1e-6} == {round(s, 9) for s in (*times.allocations, *times.releases)}
 
 
 def test_lanes_are_entered_where_the_stream_changes():
@@ -57,26 +57,27 @@ def test_lanes_are_entered_where_the_stream_changes():
 def test_the_footprint_is_what_was_held_at_most():
     source = CountingSource()
     pool = SizeClassPool(source, PoolLimits(slack=0.0))
-    found = footprint(
+    peaks = footprint(
         TOY,
         lambda size: Held(pool, size),
-        DeviceUse(
-            used=lambda: 5 + pool.state().live, held=lambda: 6 + pool.state().held,
-            device=lambda: 7 + sum(source.held.values()), external=lambda: pool.state().external_fragmentation,
-        ),
-    )  # fmt: skip
-    assert (8600, 8192 + 1024, 8192 + 1024, 8192 + 1024) == (found.asked, found.used, found.held, found.device)
-    assert (9216 / 8600, 1 - 8600 / 9216, None) == (found.overhead, found.internal, found.external)
+        used=lambda: 5 + pool.state().live,
+        held=lambda: 6 + pool.state().held,
+        device=lambda: 7 + sum(source.held.values()),
+        external=lambda: pool.state().external_fragmentation,
+    )
+    assert (8600, 8192 + 1024, 8192 + 1024, 8192 + 1024) == (peaks.asked, peaks.used, peaks.held, peaks.device)
+    assert (9216 / 8600, 1 - 8600 / 9216, None) == (peaks.overhead, peaks.internal, peaks.external)
 
 
 def test_an_empty_trace_holds_nothing():
-    found = footprint(Trace("empty", ()), lambda size: object(), DeviceUse(lambda: 1, lambda: 1, lambda: 7))
-    assert (0, None) == (found.asked, found.overhead)
+    peaks = footprint(Trace("empty", ()), lambda size: object(), used=lambda: 1, held=lambda: 1, device=lambda: 7)
+    assert (0, None) == (peaks.asked, peaks.overhead)
 
 
 def test_an_allocator_that_tells_nothing_is_judged_by_the_device():
-    found = footprint(TOY, lambda size: object(), DeviceUse(lambda: None, lambda: None, lambda: 7))
-    assert (None, None, 0, 0.0) == (found.used, found.held, found.device, found.overhead)
+    unknown = {"used": lambda: None, "held": lambda: None}
+    peaks = footprint(TOY, lambda size: object(), **unknown, device=lambda: 7)
+    assert (None, None, 0, 0.0) == (peaks.used, peaks.held, peaks.device, peaks.overhead)
 
 
 def test_the_pools_books_of_a_trace():
@@ -106,7 +107,7 @@ def test_on_a_random_trace_the_pool_stays_near_what_is_in_use():
 
 
 def test_a_summary_of_single_operations():
-    found = summary([1e-6] * 99 + [1e-3])
-    assert (100, 1e-6) == (found["count"], found["median"])
-    assert found["p99"] > 1e-5
+    statistics = summary([1e-6] * 99 + [1e-3])
+    assert (100, 1e-6) == (statistics["count"], statistics["median"])
+    assert statistics["p99"] > 1e-5
     assert {"count": 1} == summary([1e-6])

@@ -1,4 +1,4 @@
-"""Traces replayed by a measuring process, on an allocator that keeps the books."""
+"""Traces measure_trace by a measuring process, on an allocator that keeps the books."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,7 +9,7 @@ import pytest
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import discover
 from prism_bench.extensions.memory import SizeClassPool, replay, trace
-from prism_bench.extensions.memory.replay import CountingSource, replayed
+from prism_bench.extensions.memory.replay import CountingSource, measure_trace
 from prism_bench.extensions.memory.trace import Tracker, random_trace
 from prism_bench.run.task_worker import TaskContext
 
@@ -36,7 +36,7 @@ def opened(monkeypatch):
     source = CountingSource()
     pool = SizeClassPool(source)
     monkeypatch.setattr(cupy_pool, "device_used", lambda: sum(source.held.values()))
-    return cupy_pool.Opened(
+    return cupy_pool.Allocator(
         lambda size: Held(pool, size), lambda: pool.state().live, lambda: pool.state().held, pool.clear
     )
 
@@ -47,27 +47,29 @@ def path(tmp_path):
 
 
 def test_the_first_process_counts(opened, path):
-    found = replayed(path, opened, NumpyBackend(), first=True)
-    values = {name: one["value"] for name, one in found.profile["values"].items()}
-    assert ("trace:random", "ok", ()) == (found.name, found.status, found.measurements)
-    assert found.bytes == values["peak_asked"] <= values["peak_used"] <= values["peak_held"] == values["peak_device"]
-    assert "this allocator does not report it" == found.profile["values"]["external_fragmentation"]["reason"]
+    result = measure_trace(path, opened, NumpyBackend(), first=True)
+    values = {name: entry["value"] for name, entry in result.profile["values"].items()}
+    assert ("trace:random", "ok", ()) == (result.name, result.status, result.measurements)
+    assert result.bytes == values["peak_asked"] <= values["peak_used"] <= values["peak_held"] == values["peak_device"]
+    assert "this allocator does not report it" == result.profile["values"]["external_fragmentation"]["reason"]
 
 
 def test_the_others_time(opened, path):
-    found = replayed(path, opened, NumpyBackend(), first=False)
-    assert ["allocation_time", "allocation_tail", "release_time"] == [one.metric for one in found.measurements]
-    assert all(seconds > 0 for one in found.measurements for seconds in one.samples)
-    assert {} == found.profile
+    result = measure_trace(path, opened, NumpyBackend(), first=False)
+    assert ["allocation_time", "allocation_tail", "release_time"] == [
+        measurement.metric for measurement in result.measurements
+    ]
+    assert all(seconds > 0 for measurement in result.measurements for seconds in measurement.samples)
+    assert {} == result.profile
 
 
 def test_a_trace_that_does_not_fit_is_skipped(opened, path):
     def refuse(size):
         raise MemoryError("the device has no more")
 
-    full = cupy_pool.Opened(refuse)
-    found = replayed(path, full, NumpyBackend(), first=False)
-    assert ("skipped", "out of memory: the device has no more") == (found.status, found.reason)
+    full = cupy_pool.Allocator(refuse)
+    result = measure_trace(path, full, NumpyBackend(), first=False)
+    assert ("skipped", "out of memory: the device has no more") == (result.status, result.reason)
 
 
 def test_an_unknown_allocator_and_one_that_is_not_installed(monkeypatch):
@@ -95,8 +97,8 @@ def recorded(monkeypatch, tmp_path):
         replay.record_catalogue(TaskContext({"label": "S0"}, NumpyBackend(), discover(TOYS)), tmp_path)
         return seen
 
-    told = SimpleNamespace(trace=lambda **facts: random_trace(10), tracker=Tracker())
-    monkeypatch.setattr(cupy_pool, "recording", lambda name: nullcontext(told))
+    recorder = SimpleNamespace(trace=lambda **facts: random_trace(10), tracker=Tracker())
+    monkeypatch.setattr(cupy_pool, "recording", lambda name: nullcontext(recorder))
     return record
 
 

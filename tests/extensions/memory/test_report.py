@@ -51,8 +51,8 @@ def test_the_demo_says_that_it_is_synthetic():
 
 
 def test_a_trace_with_the_pools_books():
-    found = random_trace(200)
-    text = shown(tracked_view("random", found.tracked(), planned(found)))
+    synthetic = random_trace(200)
+    text = shown(tracked_view("random", synthetic.tracked(), planned(synthetic)))
     assert "the size-class pool, by its books:" in text
-    plain = json.loads(json.dumps(traces_json([(found, found.tracked(), planned(found))]), allow_nan=False))
+    plain = json.loads(json.dumps(traces_json([(synthetic, synthetic.tracked(), planned(synthetic))]), allow_nan=False))
     assert 200 == plain["random"]["tracked"]["total_allocations"] == plain["random"]["size_class"]["allocate_requests"]

@@ -9,7 +9,7 @@ from prism_bench.extensions.memory.trace import published_demo
 MEBI = 1 << 20
 
 
-def told(*sizes):
+def tracked(*sizes):
     tracker = Tracker()
     for size in sizes:
         tracker.allocated(size)
@@ -26,24 +26,24 @@ def test_the_published_demo_is_reproduced_and_labelled_synthetic():
 
 
 def test_the_published_unit_facts():
-    assert (1, 2) == (told(MEBI, MEBI, 2 * MEBI).repeated, told(MEBI, MEBI, 2 * MEBI).unique)
-    assert told(*[MEBI] * 10).reuse_potential > 80
-    assert told(*((one + 1) * 1024 for one in range(100))).warns
+    assert (1, 2) == (tracked(MEBI, MEBI, 2 * MEBI).repeated, tracked(MEBI, MEBI, 2 * MEBI).unique)
+    assert tracked(*[MEBI] * 10).reuse_potential > 80
+    assert tracked(*((number + 1) * 1024 for number in range(100))).warns
 
 
 @pytest.mark.parametrize(("sizes", "advice"), [((8, 8, 8), "high"), ((8, 8, 16), "medium"), ((8, 16, 32), "low")])
 def test_advice_by_the_published_thresholds(sizes, advice):
-    assert advice == told(*(size * 1024 for size in sizes)).advice
+    assert advice == tracked(*(size * 1024 for size in sizes)).advice
 
 
 def test_sizes_that_never_come_again_may_share_a_class():
-    found = told(5000, 6000, 7000, 9000)
-    assert (0.0, 50.0) == (found.reuse_potential, found.class_reuse)
+    counts = tracked(5000, 6000, 7000, 9000)
+    assert (0.0, 50.0) == (counts.reuse_potential, counts.class_reuse)
 
 
 def test_nothing_told_is_no_percentage():
-    assert (0.0, 0.0, 0.0) == (told().reuse_potential, told().unique_percent, told().class_reuse)
-    assert (0, None) == (told().peak, told().internal)
+    assert (0.0, 0.0, 0.0) == (tracked().reuse_potential, tracked().unique_percent, tracked().class_reuse)
+    assert (0, None) == (tracked().peak, tracked().internal)
 
 
 def test_ends_of_what_was_ignored_are_ignored_too():
@@ -64,7 +64,7 @@ def test_rounding_is_told_where_the_allocator_tells_it():
 
 
 def test_the_largest_sizes_stand_by_count():
-    assert ((4096, 3), (8192, 1)) == told(4096, 8192, 4096, 4096).top
+    assert ((4096, 3), (8192, 1)) == tracked(4096, 8192, 4096, 4096).top
 
 
 def test_json_has_the_published_keys_in_their_order():
@@ -75,21 +75,21 @@ def test_json_has_the_published_keys_in_their_order():
 
 def test_free_pieces_are_the_gaps_between_pieces_in_use():
     extents = Extents()
-    extents.came(1000, 100)
-    extents.came(2000, 50)
+    extents.add_chunk(1000, 100)
+    extents.add_chunk(2000, 50)
     for address, size in ((1000, 30), (1050, 10), (2000, 50)):
-        extents.used(address, size)
+        extents.use(address, size)
     assert [20, 40] == extents.gaps()
     assert 1 - 40 / 60 == extents.fragmentation()
-    extents.given(1050)
-    extents.given(2000)
+    extents.release(1050)
+    extents.release(2000)
     assert [50, 70] == sorted(extents.gaps())
 
 
 def test_a_chunk_in_the_place_of_another_ends_it():
     extents = Extents()
-    extents.came(1000, 100)
-    extents.came(1050, 20)
+    extents.add_chunk(1000, 100)
+    extents.add_chunk(1050, 20)
     assert [20] == extents.gaps()
 
 

@@ -43,10 +43,10 @@ class Runtime(SimpleNamespace):
 def allocator(monkeypatch):
     """An allocator on a device that keeps the books."""
     monkeypatch.setattr(cupy_pool, "_runtime", Runtime())
-    found = cupy_pool.PoolAllocator()
+    pool_allocator = cupy_pool.PoolAllocator()
     device = FakeDevice()
-    found.pool._source = device
-    return found, device
+    pool_allocator.pool._source = device
+    return pool_allocator, device
 
 
 def test_cupy_gets_its_own_kind_of_pointer(allocator):
@@ -57,15 +57,15 @@ def test_cupy_gets_its_own_kind_of_pointer(allocator):
 
 
 def test_memory_that_cupy_forgets_comes_back(allocator):
-    found, device = allocator
-    pointer = found(5000)
+    pool_allocator, device = allocator
+    pointer = pool_allocator(5000)
     view = pointer + 100
     del pointer
     gc.collect()
-    assert 1 == len(device.blocks) and 0 == found.pool.state().free
+    assert 1 == len(device.blocks) and 0 == pool_allocator.pool.state().free
     del view
     gc.collect()
-    assert (8192, 1) == (found.pool.state().free, found.pool.state().releases)
+    assert (8192, 1) == (pool_allocator.pool.state().free, pool_allocator.pool.state().releases)
 
 
 def test_no_bytes_are_no_memory(allocator):
@@ -128,15 +128,15 @@ class Event:
 @pytest.fixture
 def streams(monkeypatch):
     """A pool on two streams of a device, and a function that makes one of them current."""
-    found = {handle: Stream(handle) for handle in (0, 7, 9)}
+    streams = {handle: Stream(handle) for handle in (0, 7, 9)}
     runtime = Runtime()
-    runtime.streamIsCapturing = lambda handle: found[handle].captured
+    runtime.streamIsCapturing = lambda handle: streams[handle].captured
     monkeypatch.setattr(cupy_pool, "_runtime", runtime)
     monkeypatch.setattr(cupy.cuda, "Event", Event)
 
     def use(handle):
-        monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: found[handle])
-        return found[handle]
+        monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: streams[handle])
+        return streams[handle]
 
     use(7)
     return SizeClassPool(cupy_pool.CudaSource(), PoolLimits(slack=1.0)), use
@@ -175,15 +175,15 @@ def test_memory_for_a_stream_that_is_captured_is_waited_for_by_the_host(streams)
 
 def test_a_recorder_writes_down_what_goes_through_it(allocator, monkeypatch):
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(ptr=allocator[1].current))
-    found = cupy_pool.Recorder(allocator[0], "toy")
-    first = found(5000)
+    recorder = cupy_pool.Recorder(allocator[0], "toy")
+    first = recorder(5000)
     allocator[1].current = 77
-    second = found(600)
+    second = recorder(600)
     del first
     gc.collect()
-    trace = found.trace(device="none")
+    trace = recorder.trace(device="none")
     assert [(1, 5000, 0), (2, 600, 1), (1, 0, 1), (2, 0, 1)] == [tuple(event) for event in trace.events]
-    assert (1 - 5600 / (8192 + 1024), 600) == (found.tracker.tracked().internal, found.tracker.tracked().current)
+    assert (1 - 5600 / (8192 + 1024), 600) == (recorder.tracker.tracked().internal, recorder.tracker.tracked().current)
     assert second.ptr in allocator[1].blocks
 
 
