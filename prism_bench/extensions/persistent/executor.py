@@ -33,19 +33,18 @@ from prism_bench.extensions.persistent.queue import (
     served,
     slot_of,
 )
-from prism_bench.spec.arguments import Array
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 from prism_bench.units import count_text
 
-# Submitted items: what a caller holds until an item is served.
+# Submitted items, which a caller holds until they are served.
 
-_SPINS = 10_000  # looks at the answer, about a millisecond, before a waiting caller begins to rest between them
+_SPINS = 10_000  # reads of the answer, about a millisecond, before a waiting caller begins to rest between them
 _REST_SECONDS = 50e-6
 
 
 class Pending:
-    """An item of program `name`, which has that `number`; done by an answer or by a failure."""
+    """An item of the program `name` with that `number`; done by an answer or by a failure."""
 
     __slots__ = ("name", "number", "ticket", "_place", "_failure", "_settled")
 
@@ -55,7 +54,7 @@ class Pending:
         self._settled = False
 
     def place(self, ticket: int, answers: Sequence[int], slot: int) -> None:
-        """Make the item that ticket of the board whose answers are given."""
+        """Set the ticket of the item, and the board's answers and slot for it."""
         self.ticket, self._place = ticket, (answers, slot, ticket << NUMBER_BITS)
 
     def done(self) -> bool:
@@ -73,8 +72,11 @@ class Pending:
         for _ in range(_SPINS):
             if answers[slot] >= least or self._settled:
                 break
-        if not self.done():  # by now the executor may have moved it to another board
-            self._rest(timeout)
+        limit = None if timeout is None else time.monotonic() + timeout
+        while not self.done():  # by now the executor may have moved it to another board
+            if limit is not None and time.monotonic() >= limit:
+                raise TimeoutError(f"item {self.ticket} ({self.name}) is not served within {timeout:g} s")
+            time.sleep(_REST_SECONDS)
         self.settle()
         if self._failure:
             raise self._failure
@@ -90,19 +92,12 @@ class Pending:
         self._settled = True
 
     def fail(self, reason: str) -> None:
-        """Mark the item as failed for that reason."""
+        """Mark the item as failed for the reason."""
         self._failure = ItemFailed(f"item {self.ticket} ({self.name}): {reason}")
         self._settled = True
 
-    def _rest(self, timeout: float | None) -> None:
-        limit = None if timeout is None else time.monotonic() + timeout
-        while not self.done():
-            if limit is not None and time.monotonic() >= limit:
-                raise TimeoutError(f"item {self.ticket} ({self.name}) is not served within {timeout:g} s")
-            time.sleep(_REST_SECONDS)
 
-
-# Settings of the executor, and what it reports about faults.
+# Settings of the executor, and its reports of faults.
 
 LAUNCHES, PERSISTENT = "launches", "persistent"
 FORMS = (PERSISTENT, LAUNCHES)
@@ -110,9 +105,9 @@ FORMS = (PERSISTENT, LAUNCHES)
 
 @dataclass(frozen=True)
 class QueueSettings:
-    """How the executor serves.
+    """Settings of the executor.
 
-    `slots` items may wait (2, 4, 8 ...), one may take `timeout` seconds, and `submit` waits `patience` seconds for a
+    `slots` items may wait (2, 4, 8 ...), each may take `timeout` seconds, and `submit` waits `patience` seconds for a
     slot. `form` is `persistent`, or `launches` of the same kernels. `source` is that of the queue kernel, in which
     `virtual_grid.cuh` precedes all kernels that are served.
     """
@@ -132,10 +127,10 @@ class QueueSettings:
 
 @dataclass(frozen=True)
 class Incident:
-    """Something that the watchdog acted on.
+    """A fault that the watchdog acted on.
 
-    The `reason`, the `item` that was given up (its ticket and name, None if nothing was under way), and how many
-    others were submitted again.
+    It has the `reason`, the `item` that was given up (its ticket and name, None if no item was under way), and the
+    number of other items that were `moved` to the new worker.
     """
 
     reason: str
@@ -145,14 +140,14 @@ class Incident:
 
 # One worker with its queue: items go in, answers come out, and faults are noticed.
 
-_PULSE_SECONDS = 1.0  # a pulse that stops for less than that means nothing: hosts are busy
+_PULSE_SECONDS = 1.0  # a pulse may stop for less: hosts are busy
 
 
-class Service:
+class _Service:
     """The cases, by name, in a new process and on a new board.
 
-    `form` is how they are served, `reason` why not in the form of the settings. BackendUnavailable if the backend
-    is missing, UsageError if a case cannot be served.
+    `form` is the form of serving, `reason` explains a form other than that of the settings. BackendUnavailable if the
+    backend is missing, UsageError if a case cannot be served.
     """
 
     def __init__(self, cases: Mapping[str, Case | None], backend: str, settings: QueueSettings, form: str) -> None:
@@ -162,7 +157,7 @@ class Service:
             device = self.process.receive(DeviceMessage).message.device()
             self.programs = {name: program_of(name, case, device) for name, case in cases.items()}
             programs = tuple(self.programs.values())
-            served(programs)  # what cannot be served is refused here, not in another process
+            served(programs)  # refuse here, not in another process, what cannot be served
             self.process.send(*pack_order(programs, settings.source, form))
             serving = self.process.receive(ServingMessage).message
         except BaseException:
@@ -212,7 +207,7 @@ class Service:
         return content.tobytes()
 
     def trouble(self, now: float) -> str | None:
-        """Return what is wrong at `now`, a time of the monotonic clock; it has to be called again and again."""
+        """Return the fault at `now`, a time of the monotonic clock, or None; call it at short intervals."""
         if not self.process.alive():
             return self.process.ending()
         head = next(iter(self.unfinished()), None)
@@ -238,23 +233,14 @@ class Service:
         return self.process.wait(self._settings.timeout) and stop.done()
 
     def end(self) -> None:
-        """End the worker, whatever it is doing."""
+        """Kill the worker."""
         self.process.end()
 
 
-def _drained(items: list[Pending], timeout: float) -> None:
-    """Return when all items are done; BackendUnavailable if they are not within `timeout` seconds."""
-    limit = time.monotonic() + timeout
-    while not all(item.done() for item in items):
-        if time.monotonic() > limit:
-            raise BackendUnavailable(f"{count_text(len(items), 'item')} not served within {timeout:g} s")
-        time.sleep(1e-4)
+# A thread that checks the executor at intervals, with or without a caller that waits for a result.
 
 
-# A thread that checks the executor at intervals, whether a caller waits for a result or not.
-
-
-class Watchdog:
+class _Watchdog:
     """Caller of `check` with the monotonic clock's time every `interval` seconds until it is stopped."""
 
     def __init__(self, check: Callable[[float], None], interval: float) -> None:
@@ -263,7 +249,7 @@ class Watchdog:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop calling; no call is under way when it returns."""
+        """Stop the calls; when this returns, no call is under way."""
         self._stopped.set()
         self._thread.join()
 
@@ -274,16 +260,18 @@ class Watchdog:
 
 # The persistent executor: an item is submitted by writing one word, and served without a launch.
 #
-#     with Executor({"te": case}) as executor:         executor.write("te", "x_past", values)
-# executor.submit("te").result()         mean = executor.read("te", "mean")
+#     with Executor({"te": case}) as executor:
+#         executor.write("te", "x_past", values)
+#         executor.submit("te").result()
+#         mean = executor.read("te", "mean")
 #
-# The queue kernel runs in a worker process. A watchdog ends that process when an item does not answer within
-# `QueueSettings.timeout`, when the kernel's pulse stops, or when the process dies; another one takes its place and
-# serves the waiting items by launching the fused kernels. The item that was under way fails with the reason; nothing is
-# lost without a report (`Executor.incidents`).
+# The queue kernel runs in a worker process. A watchdog ends the process when an item does not answer within
+# `QueueSettings.timeout`, when the kernel's pulse stops, or when the process dies; another process takes its place and
+# serves the waiting items by launches of the fused kernels. The item that was under way fails with the reason; every
+# fault is reported (`Executor.incidents`).
 
-DEFAULT = QueueSettings()
-_LOOKS = 10  # checks of the watchdog within one timeout
+_DEFAULT = QueueSettings()
+_LOOKS = 10  # checks of the watchdog within a timeout
 
 
 class Executor:
@@ -293,7 +281,7 @@ class Executor:
     """
 
     def __init__(
-        self, programs: Mapping[str, Case | None], backend: str = "cuda", settings: QueueSettings = DEFAULT
+        self, programs: Mapping[str, Case | None], backend: str = "cuda", settings: QueueSettings = _DEFAULT
     ) -> None:
         self.settings, self.backend = settings, backend
         self.incidents: list[Incident] = []
@@ -301,8 +289,8 @@ class Executor:
         self._cases, self._lock = dict(programs), RLock()
         self._written: dict[tuple[str, str], np.ndarray] = {}
         self._numbers = {name: number for number, name in enumerate(self._cases)}
-        self._service = Service(self._cases, backend, settings, settings.form)
-        self._watchdog = Watchdog(self._check, settings.timeout / _LOOKS)
+        self._service = _Service(self._cases, backend, settings, settings.form)
+        self._watchdog = _Watchdog(self._check, settings.timeout / _LOOKS)
 
     @property
     def form(self) -> str:
@@ -316,7 +304,7 @@ class Executor:
 
     @property
     def pid(self) -> int:
-        """The number of the worker's process."""
+        """The id of the worker's process."""
         return self._service.process.pid
 
     def submit(self, name: str) -> Pending:
@@ -330,7 +318,7 @@ class Executor:
         return item
 
     def write(self, name: str, array: str, values: ArrayLike) -> None:
-        """Copy the values into the program's array, where they stay, after all submitted items are done."""
+        """Copy the values into the program's array after all submitted items are done; they stay there."""
         field, values = self._service.field(name, array), np.asarray(values)
         if values.shape != field.shape:
             raise UsageError(f"{name}: {array} has shape {field.shape}, not {values.shape}")
@@ -351,10 +339,15 @@ class Executor:
         """Return when all submitted items are done; BackendUnavailable if they are not in time."""
         with self._lock:
             items = self._service.unfinished()
-        _drained(items, self.settings.timeout * (1 + len(items)))
+        timeout = self.settings.timeout * (1 + len(items))
+        limit = time.monotonic() + timeout
+        while not all(item.done() for item in items):
+            if time.monotonic() > limit:
+                raise BackendUnavailable(f"{count_text(len(items), 'item')} not served within {timeout:g} s")
+            time.sleep(1e-4)
 
     def close(self) -> None:
-        """Serve all submitted items, then stop; items fail of a worker that does not end within the timeout."""
+        """Serve all submitted items, then stop; the items of a worker that exceeds the timeout fail."""
         self._watchdog.stop()
         with self._lock:
             if not self.closed:
@@ -389,7 +382,7 @@ class Executor:
         )
 
     def _check(self, now: float) -> None:
-        """Replace the worker where something is wrong with it."""
+        """Replace the worker if it has a fault."""
         with self._lock:
             trouble = None if self.closed else self._service.trouble(now)
             if trouble:
@@ -405,7 +398,7 @@ class Executor:
         )
         _fail([under_way] if under_way else [], f"given up: {trouble}; the worker was replaced")
         try:
-            self._service = Service(self._cases, self.backend, self.settings, LAUNCHES)
+            self._service = _Service(self._cases, self.backend, self.settings, LAUNCHES)
             for (name, array), values in self._written.items():
                 self._service.write(name, array, values)
         except (PrismBenchError, OSError) as error:
@@ -421,11 +414,11 @@ def _fail(items: Iterable[Pending], reason: str) -> None:
         item.fail(reason)
 
 
-# A served case as a runnable, which can be verified like any other.
+# A served case as a runnable, so that it can be verified.
 
 
 class ServedRunnable(Runnable):
-    """The executor's program `name`, which is `case`; a call is one item. Its arrays are copies on the host."""
+    """The executor's program `name`, which is `case`; a call is an item. Its arrays are copies on the host."""
 
     def __init__(self, executor: Executor, name: str, case: Case) -> None:
         self._executor, self._name, self.case = executor, name, case
@@ -437,15 +430,15 @@ class ServedRunnable(Runnable):
     def reset(self, inputs: Mapping[str, InputArray]) -> None:
         self.inputs = inputs
         for array in self.case.spec.arrays:
-            if not array.scratch:
-                self._executor.write(self._name, array.name, self._content(array, inputs))
+            if array.scratch:
+                continue
+            shape = self.case.sizes.shape(array.name)
+            if array.reads:
+                content = np.asarray(inputs[array.name].on(np)).reshape(shape)
+            else:
+                content = np.empty(shape, array.dtype)
+                content.reshape(-1).view(np.uint8)[:] = array.first_byte
+            self._executor.write(self._name, array.name, content)
 
     def arrays(self, names: Iterable[str]) -> dict[str, np.ndarray]:
         return {name: self._executor.read(self._name, name) for name in names}
-
-    def _content(self, array: Array, inputs: Mapping[str, InputArray]) -> np.ndarray:
-        if array.reads:
-            return np.asarray(inputs[array.name].on(np)).reshape(self.case.sizes.shape(array.name))
-        poisoned = np.empty(self.case.sizes.shape(array.name), array.dtype)
-        poisoned.reshape(-1).view(np.uint8)[:] = array.first_byte
-        return poisoned

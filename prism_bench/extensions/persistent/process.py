@@ -26,7 +26,7 @@ class DeviceMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields
 
     @classmethod
     def of(cls, device: Device) -> "DeviceMessage":
-        """Return the message about a device, whose own class may know more."""
+        """Return the message about a device, whose class may have more fields."""
         return cls(device.sm_count, device.max_shared_bytes, device.compute_capability)
 
     def device(self) -> Device:
@@ -63,7 +63,7 @@ class ServeOrder(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=Tr
 
 
 class ServingMessage(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """The worker serves in this form; `reason` is why not in the one of the order."""
+    """The form in which the worker serves; `reason` explains a form other than the order's."""
 
     form: str
     reason: str | None
@@ -101,22 +101,34 @@ WORKER_MESSAGES: msgspec.json.Decoder[WorkerMessage] = msgspec.json.Decoder(Work
 def pack_order(programs: Iterable[Program], source: Path, form: str) -> tuple[ServeOrder, list[np.ndarray]]:
     """Return the order, and the scalars of its launches as arrays to be sent with it."""
     scalars: list[np.ndarray] = []
-    packed = tuple(_packed(program, scalars) for program in programs)
-    return ServeOrder(packed, str(source), form), scalars
+    messages = tuple(
+        ProgramMessage(
+            name=program.name,
+            steps=tuple(_packed(step, scalars) for step in program.steps),
+            fields=dict(program.fields),
+            source=str(program.source) if program.source else None,
+            options=tuple(program.options),
+        )
+        for program in programs
+    )
+    return ServeOrder(messages, str(source), form), scalars
 
 
 def unpack_programs(order: ServeOrder, scalars: Sequence[np.ndarray]) -> tuple[Program, ...]:
     """Return the programs of an order."""
-    return tuple(_unpacked(program, scalars) for program in order.programs)
+    return tuple(
+        Program(
+            name=program.name,
+            steps=tuple(_unpacked(step, scalars) for step in program.steps),
+            fields=program.fields,
+            source=Path(program.source) if program.source else None,
+            options=program.options,
+        )
+        for program in order.programs
+    )
 
 
-def _packed(program: Program, scalars: list[np.ndarray]) -> ProgramMessage:
-    steps = tuple(_packed_step(step, scalars) for step in program.steps)
-    source = str(program.source) if program.source else None
-    return ProgramMessage(program.name, steps, dict(program.fields), source, tuple(program.options))
-
-
-def _packed_step(step: ServedStep, scalars: list[np.ndarray]) -> StepMessage:
+def _packed(step: ServedStep, scalars: list[np.ndarray]) -> StepMessage:
     arguments: list[str | int] = []
     for argument in step.arguments:
         if isinstance(argument, str):
@@ -127,25 +139,14 @@ def _packed_step(step: ServedStep, scalars: list[np.ndarray]) -> StepMessage:
     return StepMessage(step.entry, step.grid, step.block, step.shared, tuple(arguments))
 
 
-def _unpacked(program: ProgramMessage, scalars: Sequence[np.ndarray]) -> Program:
-    steps = tuple(_unpacked_step(step, scalars) for step in program.steps)
-    source = Path(program.source) if program.source else None
-    return Program(program.name, steps, program.fields, source, program.options)
-
-
-def _unpacked_step(step: StepMessage, scalars: Sequence[np.ndarray]) -> ServedStep:
-    arguments = tuple(
-        argument if isinstance(argument, str) else _scalar(scalars[argument]) for argument in step.arguments
-    )
-    return ServedStep(step.entry, step.grid, step.block, step.shared, arguments)
-
-
-def _scalar(array: np.ndarray) -> np.generic:
-    """Return the scalar in an array that has no axes."""
-    scalar = array[()]
-    if not isinstance(scalar, np.generic):
-        raise FrameError(f"an array of shape {array.shape} is no scalar")
-    return scalar
+def _unpacked(step: StepMessage, scalars: Sequence[np.ndarray]) -> ServedStep:
+    arguments: list[str | np.generic] = []
+    for argument in step.arguments:
+        value = argument if isinstance(argument, str) else scalars[argument][()]  # of an array without axes a scalar
+        if not isinstance(value, str | np.generic):
+            raise FrameError(f"an array of shape {value.shape} is no scalar")
+        arguments.append(value)
+    return ServedStep(step.entry, step.grid, step.block, step.shared, tuple(arguments))
 
 
 # Handle of the worker process that serves a queue: start it, exchange messages, end it.
@@ -156,7 +157,7 @@ _Expected = TypeVar("_Expected", bound=WorkerMessage)
 
 
 class ServingProcess:
-    """A worker process with its own board. Its questions are answered one at a time."""
+    """A worker process with its own board. It answers messages one at a time."""
 
     def __init__(self, backend: str, slots: int) -> None:
         self.board = Board(slots)
@@ -166,7 +167,7 @@ class ServingProcess:
 
     @property
     def pid(self) -> int:
-        """The process's number."""
+        """The process's id."""
         return self._worker.pid
 
     def receive(self, expected: type[_Expected], timeout: float = START_SECONDS, largest: int = 0) -> Frame[_Expected]:
@@ -201,15 +202,15 @@ class ServingProcess:
         return self._worker.is_alive()
 
     def wait(self, timeout: float) -> bool:
-        """Return whether it ends within `timeout` seconds."""
+        """Return whether the process ends within `timeout` seconds."""
         return self._worker.wait(timeout) is not None
 
     def end(self) -> None:
-        """End it, whatever it is doing; the system may need a moment to release its memory on the device."""
+        """Kill the process; the system may need a moment to release its memory on the device."""
         self._worker.kill()
         self.wait(_END_SECONDS)
         self._worker.release()
 
     def ending(self) -> str:
-        """Return how it ended, with its last line of standard error."""
+        """Return how the process ended, with its last line of standard error."""
         return f"the worker process {self._worker.ending(1.0)}"

@@ -7,6 +7,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from threading import Thread
@@ -17,12 +18,12 @@ import numpy as np
 
 from prism_bench.backends.cuda.device import describe, open_cupy
 from prism_bench.compilation import compile_source
-from prism_bench.emulator import HostBuffer, LaunchReport, Module
+from prism_bench.emulator import HostBuffer, LaunchReport
 from prism_bench.emulator import compile_source as emulator_compile_source
 from prism_bench.errors import BackendUnavailable, SpecError, UsageError, unknown
 from prism_bench.io.files import default_folder, shared_with
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.kernel import Array, Launch, Scalar, Zero
+from prism_bench.spec.kernel import Array, Launch, Zero
 
 # The queue's words, as `kernels/include/launches/work_queue.cuh` defines them; its constants are read from there.
 #
@@ -66,7 +67,7 @@ def number_of(word: int) -> int:
 
 
 def error_text(number: int) -> str:
-    """Return the meaning of an answer's number in words; kernels define their own errors."""
+    """Return the meaning of an answer's number; kernels define their own errors."""
     if number >= KERNEL_ERRORS:
         return f"the kernel gave error {number - KERNEL_ERRORS}"
     return _ERRORS.get(number, f"error {number}")
@@ -82,7 +83,7 @@ class QueueStage:
 
     @property
     def blocks(self) -> int:
-        """How many blocks the grid has."""
+        """The number of blocks of the grid."""
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     def words(self) -> list[int]:
@@ -91,21 +92,16 @@ class QueueStage:
 
 
 def table(programs: Sequence[Iterable[QueueStage]]) -> np.ndarray:
-    """Return all programs as words: where each one begins, then its words as in ProgramWord; SpecError for too many."""
-    bodies = [_body(list(stages)) for stages in programs]
+    """Return all programs as words: their begins, then the words of each as in ProgramWord; SpecError for too many."""
+    bodies: list[list[int]] = []
+    for stages in map(list, programs):
+        most_blocks = max((stage.blocks for stage in stages), default=1)
+        bodies.append([len(stages), most_blocks, *(word for stage in stages for word in stage.words())])
     begins = accumulate((len(body) for body in bodies[:-1]), initial=len(bodies)) if bodies else [0]
-    words = np.array([*begins, *(word for body in bodies for word in body)], np.uint64)
-    if words.size > MOST_PROGRAM_WORDS:
-        raise SpecError(f"the programs of a queue take {words.size} words, {MOST_PROGRAM_WORDS} at most: serve fewer")
-    return words
-
-
-def _body(stages: Sequence[QueueStage]) -> list[int]:
-    return [
-        len(stages),
-        max((stage.blocks for stage in stages), default=1),
-        *(word for stage in stages for word in stage.words()),
-    ]
+    packed = np.array([*begins, *(word for body in bodies for word in body)], np.uint64)
+    if packed.size > MOST_PROGRAM_WORDS:
+        raise SpecError(f"the programs of a queue take {packed.size} words, {MOST_PROGRAM_WORDS} at most: serve fewer")
+    return packed
 
 
 def slot_of(ticket: int, slots: int) -> int:
@@ -115,21 +111,21 @@ def slot_of(ticket: int, slots: int) -> int:
 
 def requests(numbers: Sequence[int], slots: int) -> np.ndarray:
     """Return the words of at most `slots` requests: the programs of these numbers in order, then the stop."""
-    words = np.zeros(slots, np.uint64)
+    ring = np.zeros(slots, np.uint64)
     for ticket, number in enumerate([*numbers, STOP_PROGRAM], start=1):
-        words[slot_of(ticket, slots)] = message(ticket, number)
-    return words
+        ring[slot_of(ticket, slots)] = message(ticket, number)
+    return ring
 
 
 # Memory that host, worker and device share: a pulse, a ring of requests, a ring of answers; a message is one word.
 #
-# It belongs to no file, and is freed with the last process that maps it.
+# The memory belongs to no file, and is freed with the last process that maps it.
 
-PAGE = 4096
+_PAGE = 4096
 
 
 class Board:
-    """`slots` (2, 4, 8 ...) of requests and answers. `words` are all of them; the three parts begin at whole lines."""
+    """Pulse, and `slots` (2, 4, 8 ...) of requests and answers; the three parts begin at whole lines."""
 
     def __init__(self, slots: int, handle: int | None = None) -> None:
         if slots < 2 or slots & (slots - 1):
@@ -137,12 +133,12 @@ class Board:
         self.slots = slots
         ring = max(slots, LINE_WORDS)
         self._parts = (0, LINE_WORDS, LINE_WORDS + ring, LINE_WORDS + 2 * ring)
-        self.nbytes = -(-8 * self._parts[-1] // PAGE) * PAGE
+        self.nbytes = -(-8 * self._parts[-1] // _PAGE) * _PAGE
         self.handle = _fresh(self.nbytes) if handle is None else handle
         self._memory = mmap.mmap(self.handle, self.nbytes)
-        words = memoryview(self._memory).cast("Q")
+        memory = memoryview(self._memory).cast("Q")
         self.pulse, self.requests, self.answers = (
-            words[a:b] for a, b in zip(self._parts, self._parts[1:], strict=False)
+            memory[a:b] for a, b in zip(self._parts, self._parts[1:], strict=False)
         )
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -168,7 +164,7 @@ def _fresh(nbytes: int) -> int:
     return handle
 
 
-# What a worker is given to serve: a case's host plan and arrays as plain data, and all of them as one queue kernel.
+# Programs to serve: a case's launch plan and arrays as plain data, and all programs as one queue kernel.
 
 ALIGNMENT = 256
 _DEFAULT_THREADS = 256
@@ -177,7 +173,7 @@ CHAINS = default_folder() / "include" / "launches" / "persistent_chains.cuh"  # 
 
 @dataclass(frozen=True)
 class Field:
-    """An array: its shape and dtype, the byte that it is filled with at first, and whether the kernel reads it."""
+    """An array: its shape and dtype, the byte that fills it at first, and whether the kernel reads it."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -211,7 +207,7 @@ class Program:
     options: tuple[str, ...] = ()
 
     def field(self, array: str) -> Field:
-        """Return the array of that name; UsageError with the nearest names otherwise."""
+        """Return the array of the name; UsageError with the nearest names otherwise."""
         if array not in self.fields:
             raise unknown(f"array of {self.name}", array, self.fields)
         return self.fields[array]
@@ -236,12 +232,9 @@ def _step(case: Case, step: Launch | Zero) -> ServedStep:
     if step.maps:
         raise UsageError(f"{case.name} cannot be served: {entry} copies by tensor maps, which only its own launch has")
     names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
-    values = tuple(_value(case, case.spec.argument(name)) for name in names)
+    arguments = map(case.spec.argument, names)
+    values = tuple(a.name if isinstance(a, Array) else a.value(case.axes) for a in arguments)
     return ServedStep(entry, grid, block[0], step.shared, values)
-
-
-def _value(case: Case, argument: Array | Scalar) -> str | np.generic:
-    return argument.name if isinstance(argument, Array) else argument.value(case.axes)
 
 
 def _three(extent: int | tuple[int, ...]) -> tuple[int, int, int]:
@@ -252,7 +245,7 @@ def _three(extent: int | tuple[int, ...]) -> tuple[int, int, int]:
 
 @dataclass(frozen=True)
 class Served:
-    """Programs as one queue kernel: `entry` of `source`, its block and shared memory, and the words of the programs.
+    """Programs as one queue kernel: `entry` of `source`, its block and shared memory, and the `table` of the programs.
 
     `offsets` are those of each (program, array) in the workspace, in bytes.
     """
@@ -262,7 +255,7 @@ class Served:
     entry: str
     threads: int
     shared: int
-    words: np.ndarray
+    table: np.ndarray
     offsets: Mapping[tuple[str, str], int]
     workspace_bytes: int
 
@@ -279,11 +272,11 @@ def served(programs: Sequence[Program], source: Path = CHAINS) -> Served:
         raise UsageError(f"a queue's kernels have blocks of one size, these have not ({blocks}): serve them apart")
     kernels = tuple(dict.fromkeys(step.entry for step in steps))
     offsets, total = _offsets(programs)
-    words = table([[_stage(program, step, kernels, offsets) for step in program.steps] for program in programs])
+    packed = table([[_stage(program, step, kernels, offsets) for step in program.steps] for program in programs])
     threads = sizes[0] if sizes else _DEFAULT_THREADS
     entry = f"serve_queue<{', '.join((str(threads), *kernels))}>"
     shared = max((step.shared for step in steps), default=0)
-    return Served(tuple(programs), source, entry, threads, shared, words, offsets, max(total, ALIGNMENT))
+    return Served(tuple(programs), source, entry, threads, shared, packed, offsets, max(total, ALIGNMENT))
 
 
 def _offsets(programs: Sequence[Program]) -> tuple[dict[tuple[str, str], int], int]:
@@ -291,35 +284,36 @@ def _offsets(programs: Sequence[Program]) -> tuple[dict[tuple[str, str], int], i
     offsets: dict[tuple[str, str], int] = {}
     total = 0
     for program in programs:
-        for name, one in program.fields.items():
+        for name, array in program.fields.items():
             offsets[program.name, name] = total
-            total += -(-one.nbytes // ALIGNMENT) * ALIGNMENT
+            total += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
     return offsets, total
 
 
 def _stage(
     program: Program, step: ServedStep, kernels: Sequence[str], offsets: Mapping[tuple[str, str], int]
 ) -> QueueStage:
-    words = tuple(offsets[program.name, value] if isinstance(value, str) else _bits(value) for value in step.arguments)
-    return QueueStage(kernels.index(step.entry), step.grid, words)
+    """Return the step with offsets of arrays; scalars are at the low end of a word, where the kernel reads them."""
+    arguments = tuple(
+        offsets[program.name, argument]
+        if isinstance(argument, str)
+        else int.from_bytes(argument.tobytes().ljust(8, b"\0"), "little")
+        for argument in step.arguments
+    )
+    return QueueStage(kernels.index(step.entry), step.grid, arguments)
 
 
-def _bits(value: np.generic) -> int:
-    """Return the scalar's bytes at the low end of a word, where the kernel reads them."""
-    return int.from_bytes(value.tobytes().ljust(8, b"\0"), "little")
-
-
-# What a worker uses: memory that stays, a queue kernel that runs next to the host, and launches as a fallback.
+# Machines of a worker: memory that stays, a queue kernel that runs next to the host, and launches as a fallback.
 
 
 class Machine(ABC):
-    """One device, or the emulator, for one worker."""
+    """A device, or the emulator, for a worker."""
 
     device: Device
 
     @abstractmethod
-    def settle_in(self, served: Served) -> None:
-        """Allocate the workspace and lay every array out with its first byte."""
+    def allocate(self, served: Served) -> None:
+        """Allocate the workspace and fill every array with its first byte."""
 
     @abstractmethod
     def serve(self, served: Served, board: Board) -> None:
@@ -327,7 +321,7 @@ class Machine(ABC):
 
     @abstractmethod
     def serving(self) -> bool:
-        """Return whether the queue kernel still runs. An error that ended it is raised."""
+        """Return whether the queue kernel still runs; raise the error that ended it."""
 
     @abstractmethod
     def launcher(self, served: Served, program: Program) -> Callable[[], None]:
@@ -343,11 +337,12 @@ class Machine(ABC):
 
 
 def open_machine(backend: str) -> Machine:
-    """Return the machine of that backend's name; BackendUnavailable if it is missing."""
-    machines = {"cuda": _open_cuda, "emulator": _open_emulated}
-    if backend not in machines:
-        raise UsageError(f"backend '{backend}' serves no queue; {' and '.join(machines)} do")
-    return machines[backend]()
+    """Return the machine of the backend; BackendUnavailable if it is missing."""
+    if backend == "cuda":
+        return CudaMachine(open_cupy())
+    if backend == "emulator":
+        return EmulatedMachine()  # a missing compiler is reported by the first compilation
+    raise UsageError(f"backend '{backend}' serves no queue; cuda and emulator do")
 
 
 # The queue kernel on a CUDA device: one cooperative launch, with copies on a separate stream.
@@ -357,16 +352,11 @@ _STAGED = 256 << 10  # bytes; copies of pageable memory this large go through th
 _DONE, _NOT_READY = 0, 600  # what a stream's query answers; anything else is an error
 
 
-def _open_cuda() -> "CudaMachine":
-    """Return the current device; BackendUnavailable if there is no device."""
-    return CudaMachine(open_cupy())
-
-
 class CudaMachine(Machine):
     """A CUDA device.
 
-    Everything is allocated, compiled and loaded before the queue kernel starts, and both copies were made once: what
-    waits for an idle device (allocating, freeing, loading) must not happen while the kernel runs.
+    Everything is allocated, compiled and loaded before the queue kernel starts, and both copies were made once:
+    operations that wait for an idle device (allocate, free, load) must not happen while the kernel runs.
     """
 
     def __init__(self, cupy: ModuleType) -> None:
@@ -375,13 +365,13 @@ class CudaMachine(Machine):
         self.device, self._name = described, described.name
         self._kernels, self._copies = (cupy.cuda.Stream(non_blocking=True) for _ in range(2))
 
-    def settle_in(self, served: Served) -> None:
+    def allocate(self, served: Served) -> None:
         cupy = self._cupy
         self._workspace = cupy.zeros(served.workspace_bytes + ALIGNMENT, np.uint8)
         for program in served.programs:
-            for name, one in program.fields.items():
+            for name, array in program.fields.items():
                 offset = served.offsets[program.name, name]
-                self._workspace[offset : offset + one.nbytes].data.memset_async(one.first_byte, one.nbytes)
+                self._workspace[offset : offset + array.nbytes].data.memset_async(array.first_byte, array.nbytes)
         cupy.cuda.runtime.deviceSynchronize()
         self.write(0, np.frombuffer(self.read(0, _STAGED), np.uint8))
 
@@ -396,9 +386,9 @@ class CudaMachine(Machine):
         kernel = self._kernel(served.source, (), served.entry, served.shared, cooperative=True)
         apart = self._share(board)
         pulse, requests, answers = (np.uint64(part.ctypes.data + apart) for part in board.arrays())
-        desk, words = self._held = self._cupy.zeros(DESK_WORDS, np.uint64), self._cupy.asarray(served.words)
-        sizes = (np.int32(board.slots), np.int32(served.words.size))
-        arguments = (requests, answers, pulse, desk, words, self._workspace, *sizes)
+        desk, programs = self._held = self._cupy.zeros(DESK_WORDS, np.uint64), self._cupy.asarray(served.table)
+        sizes = (np.int32(board.slots), np.int32(served.table.size))
+        arguments = (requests, answers, pulse, desk, programs, self._workspace, *sizes)
         self._cupy.cuda.runtime.deviceSynchronize()
         with self._kernels:
             kernel((self.device.sm_count,), (served.threads,), arguments, shared_mem=served.shared)
@@ -428,9 +418,9 @@ class CudaMachine(Machine):
         self._copies.synchronize()
 
     def read(self, offset: int, nbytes: int) -> bytes:
-        found = self._workspace[offset : offset + nbytes].get(stream=self._copies)
+        content = self._workspace[offset : offset + nbytes].get(stream=self._copies)
         self._copies.synchronize()
-        return found.tobytes()
+        return content.tobytes()
 
     def _refuse(self) -> None:
         """Raise BackendUnavailable unless the device has what the queue kernel needs."""
@@ -458,7 +448,7 @@ class CudaMachine(Machine):
         compiled = compile_source(source, (entry,), str(self.device.compute_capability), options)
         module = self._cupy.RawModule(path=str(compiled.path), enable_cooperative_groups=cooperative)
         kernel = module.get_function(compiled.lowered[entry])
-        if shared > kernel.max_dynamic_shared_size_bytes:  # of all that launch it, the one with most decides
+        if shared > kernel.max_dynamic_shared_size_bytes:  # the largest of all launches decides
             kernel.max_dynamic_shared_size_bytes = shared
         return kernel
 
@@ -474,35 +464,7 @@ class CudaMachine(Machine):
 
 # The queue kernel on the emulator, in its own thread: its waits let the blocks take turns.
 
-_UNLIMITED = 1e7  # seconds of patience: a queue kernel that waits for work makes no progress, and the watchdog is ours
-
-
-def _open_emulated() -> "EmulatedMachine":
-    """Return the emulator's machine; a missing compiler is reported when something is compiled."""
-    return EmulatedMachine()
-
-
-@dataclass(frozen=True)
-class EmulatedLaunch:
-    """A launch of the queue kernel, or of a program's kernel."""
-
-    entry: str
-    grid: int | tuple[int, ...]
-    block: int
-    arguments: Sequence[object]
-    shared: int
-
-    def run(self, module: Module, cooperative: bool = False) -> LaunchReport:
-        """Launch the kernel and return the report of its end."""
-        return module.launch(
-            self.entry,
-            self.grid,
-            self.block,
-            self.arguments,
-            shared_bytes=self.shared,
-            cooperative=cooperative,
-            patience=_UNLIMITED,
-        )
+_UNLIMITED = 1e7  # seconds of patience: a queue kernel that waits for work makes no progress; our watchdog ends it
 
 
 class EmulatedMachine(Machine):
@@ -511,23 +473,32 @@ class EmulatedMachine(Machine):
     device = Device()
     _error: Exception | None = None
 
-    def settle_in(self, served: Served) -> None:
+    def allocate(self, served: Served) -> None:
         self._memory = np.zeros(served.workspace_bytes + ALIGNMENT, np.uint8)
         start = -self._memory.ctypes.data % ALIGNMENT
         self._workspace = self._memory[start : start + served.workspace_bytes]
         for program in served.programs:
-            for name, one in program.fields.items():
-                self._at(served.offsets[program.name, name], one.nbytes)[:] = one.first_byte
+            for name, array in program.fields.items():
+                self._at(served.offsets[program.name, name], array.nbytes)[:] = array.first_byte
 
     def serve(self, served: Served, board: Board) -> None:
         self._error = None
         module = emulator_compile_source(served.source, shared_with(served.source), (served.entry,))
         pulse, requests, answers = map(HostBuffer, board.arrays())
         desk = np.zeros(DESK_WORDS, np.uint64)
-        words = [requests, answers, pulse, desk, served.words, HostBuffer(self._workspace)]
-        sizes = [np.int32(board.slots), np.int32(served.words.size)]
-        launch = EmulatedLaunch(served.entry, self.device.sm_count, served.threads, [*words, *sizes], served.shared)
-        self._thread = Thread(target=self._run, args=(module, launch), daemon=True)
+        sizes = np.int32(board.slots), np.int32(served.table.size)
+        arguments = [requests, answers, pulse, desk, served.table, HostBuffer(self._workspace), *sizes]
+        launch = partial(
+            module.launch,
+            served.entry,
+            self.device.sm_count,
+            served.threads,
+            arguments,
+            shared_bytes=served.shared,
+            cooperative=True,
+            patience=_UNLIMITED,
+        )
+        self._thread = Thread(target=self._run, args=(launch,), daemon=True)
         self._thread.start()
 
     def serving(self) -> bool:
@@ -540,11 +511,17 @@ class EmulatedMachine(Machine):
             return lambda: None
         entries = tuple(dict.fromkeys(step.entry for step in program.steps))
         module = emulator_compile_source(program.source, shared_with(program.source), entries)
-        calls = [
-            EmulatedLaunch(step.entry, step.grid, step.block, self._arguments(served, program, step), step.shared)
-            for step in program.steps
-        ]
-        return lambda: self._launch(module, calls)
+        arguments = [self._arguments(served, program, step) for step in program.steps]
+
+        def launch() -> None:
+            for step, values in zip(program.steps, arguments, strict=True):
+                report = module.launch(
+                    step.entry, step.grid, step.block, values, shared_bytes=step.shared, patience=_UNLIMITED
+                )
+                if report.findings:
+                    raise BackendUnavailable(f"{step.entry} ended: {report.findings[0]}")
+
+        return launch
 
     def write(self, offset: int, values: np.ndarray) -> None:
         raw = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
@@ -556,27 +533,21 @@ class EmulatedMachine(Machine):
     def _at(self, offset: int, nbytes: int) -> np.ndarray:
         return self._workspace[offset : offset + nbytes]
 
-    def _run(self, module: Module, launch: EmulatedLaunch) -> None:
+    def _run(self, launch: Callable[[], LaunchReport]) -> None:
         try:
-            report = launch.run(module, cooperative=True)
+            report = launch()
             if report.findings:
                 self._error = BackendUnavailable(f"the queue kernel ended: {report.findings[0]}")
         except Exception as error:  # raised by `serving`, in the thread that calls it
             self._error = error
 
     def _arguments(self, served: Served, program: Program, step: ServedStep) -> list[object]:
-        return [
-            self._buffer(served, program, argument) if isinstance(argument, str) else argument
-            for argument in step.arguments
-        ]
-
-    def _buffer(self, served: Served, program: Program, name: str) -> HostBuffer:
-        one = program.field(name)
-        place = self._at(served.offsets[program.name, name], one.nbytes)
-        return HostBuffer(place.view(one.dtype))
-
-    def _launch(self, module: Module, calls: Sequence[EmulatedLaunch]) -> None:
-        for call in calls:
-            report = call.run(module)
-            if report.findings:
-                raise BackendUnavailable(f"{call.entry} ended: {report.findings[0]}")
+        arguments: list[object] = []
+        for argument in step.arguments:
+            if isinstance(argument, str):
+                array = program.field(argument)
+                memory = self._at(served.offsets[program.name, argument], array.nbytes)
+                arguments.append(HostBuffer(memory.view(array.dtype)))
+            else:
+                arguments.append(argument)
+        return arguments

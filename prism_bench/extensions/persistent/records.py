@@ -35,7 +35,7 @@ class ItemSpread:
     @classmethod
     def of(cls, samples: Sequence[float]) -> "ItemSpread":
         """Return the spread of at least one sample."""
-        low, median, high, p99 = (float(f"{one:.4g}") for one in np.percentile(samples, (25, 50, 75, 99)))
+        low, median, high, p99 = (float(f"{value:.4g}") for value in np.percentile(samples, (25, 50, 75, 99)))
         return cls(median, low, high, p99, len(samples))
 
 
@@ -44,8 +44,8 @@ class ItemTimes:
     """Times of a case in a form.
 
     The form is `persistent`, `launches` (the executor's fallback), `graph` or `launch` (in the host's own process).
-    `answer` is the time from the host's request until it knows that all is done, one item at a time; `each` is an
-    item's share of many that are submitted at once. `error` is the largest relative one against the reference.
+    `answer` is the time from the host's request until its answer, with a single item at a time; `each` is an item's
+    share of many that are submitted at once. `error` is the largest relative error against the reference.
     """
 
     case: str
@@ -57,7 +57,7 @@ class ItemTimes:
 
 @dataclass(frozen=True)
 class LatencyRecord:
-    """Everything that one run measured on one machine."""
+    """The times of a run on a machine."""
 
     machine: dict[str, Any]
     created: str
@@ -74,7 +74,7 @@ class LatencyRecord:
 
 
 def read_latencies(path: Path) -> LatencyRecord:
-    """Return the record in that file; ResultsError if it is none."""
+    """Return the record in the file; ResultsError for anything else."""
     plain = _SCHEMA.read(path)
     if plain is None:
         raise ResultsError(f"{path}: no such file")
@@ -83,20 +83,20 @@ def read_latencies(path: Path) -> LatencyRecord:
 
 def newest(folder: Path) -> Path | None:
     """Return the file of the newest record below `folder`; None if there is no record."""
-    found = sorted(folder.glob("*/*.json"), key=lambda path: path.name)
-    return found[-1] if found else None
+    paths = sorted(folder.glob("*/*.json"), key=lambda path: path.name)
+    return paths[-1] if paths else None
 
 
-# How long items take, by the host's clock: served by the executor, and for comparison as graphs and launches.
+# Times of items by the host's clock: served by the executor, and for comparison as graphs and launches.
 #
-# The two never share the device: while a queue kernel runs, the other process's context has no work.
+# Both never share the device: while a queue kernel runs, the other process's context has no work.
 
 _WARM_UP = 100
 
 
 @dataclass(frozen=True)
 class LatencySizes:
-    """How many answers are timed, how many items are submitted at once, and how often."""
+    """Numbers of timed answers, of items that are submitted at once, and of such bursts."""
 
     answers: int = 2000
     burst: int = 64
@@ -105,33 +105,33 @@ class LatencySizes:
 
 @dataclass
 class LatencySamples:
-    """Seconds of answers, and of items submitted at once; samples of other processes may be added."""
+    """Seconds of answers, and each item's share of bursts; samples of other processes may be added."""
 
     answers: list[float] = field(default_factory=list)
     shares: list[float] = field(default_factory=list)
 
-    def take(self, one: Callable[[], None], many: Callable[[int], None], sizes: LatencySizes) -> None:
-        """Time `one()`, an item from request to answer, and `many(count)`."""
+    def take(self, answer: Callable[[], None], burst: Callable[[int], None], sizes: LatencySizes) -> None:
+        """Time `answer()`, an item from request to answer, and `burst(count)`."""
         with no_collection():
             for _ in range(min(_WARM_UP, sizes.answers)):
-                one()
-            self.answers += [_seconds(one) for _ in range(sizes.answers)]
-            self.shares += [_seconds(lambda: many(sizes.burst)) / sizes.burst for _ in range(sizes.bursts)]
+                answer()
+            self.answers += [_seconds(answer) for _ in range(sizes.answers)]
+            self.shares += [_seconds(lambda: burst(sizes.burst)) / sizes.burst for _ in range(sizes.bursts)]
 
     def times(self, case: str, form: str, error: float | None) -> ItemTimes:
-        """Return their spread."""
+        """Return the spread of the samples."""
         return ItemTimes(case, form, ItemSpread.of(self.answers), ItemSpread.of(self.shares), error)
 
 
 def take_served(samples: LatencySamples, executor: Executor, name: str, sizes: LatencySizes) -> None:
     """Time the executor's program, in the form in which it serves now."""
 
-    def many(count: int) -> None:
+    def burst(count: int) -> None:
         items = [executor.submit(name) for _ in range(count)]
         for item in items:
             item.result()
 
-    samples.take(lambda: executor.submit(name).result(), many, sizes)
+    samples.take(lambda: executor.submit(name).result(), burst, sizes)
 
 
 def take_launched(samples: dict[str, LatencySamples], backend: Backend, case: Case, sizes: LatencySizes) -> None:
@@ -144,16 +144,16 @@ def take_launched(samples: dict[str, LatencySamples], backend: Backend, case: Ca
 
 
 def _take_in_flow(samples: LatencySamples, flow: Flow, call: Callable[[], None], sizes: LatencySizes) -> None:
-    def one() -> None:
+    def answer() -> None:
         call()
         flow.synchronize()
 
-    def many(count: int) -> None:
+    def burst(count: int) -> None:
         for _ in range(count):
             call()
         flow.synchronize()
 
-    samples.take(one, many, sizes)
+    samples.take(answer, burst, sizes)
 
 
 def _seconds(call: Callable[[], None]) -> float:

@@ -1,4 +1,4 @@
-"""The worker: the process in which the queue is served, so that a hang or a crash can be ended with it.
+"""The worker: the process that serves the queue, so that a hang or a crash ends with it.
 
 Started as `python -m prism_bench.extensions.persistent.worker CHANNEL BACKEND BOARD SLOTS`, with the inherited
 descriptors of a socket and of the board. It reports its device, receives the programs and the form in which to serve
@@ -43,7 +43,7 @@ from prism_bench.extensions.persistent.queue import (
 from prism_bench.io.channels import Frame, FrameChannel, FrameError
 from prism_bench.io.workers import Refusal, end_with
 
-LOOK_SECONDS = 0.01  # how long the worker waits for a question before it looks at the queue kernel
+_LOOK_SECONDS = 0.01  # wait for a message before each look at the queue kernel
 
 
 class LaunchingServer:
@@ -54,7 +54,7 @@ class LaunchingServer:
         self._launchers = [machine.launcher(order, program) for program in order.programs]
 
     def step(self) -> bool:
-        """Serve the next item, if there is one; return False once the stop has been served."""
+        """Serve the next item, if any; return False once the stop has been served."""
         slot = slot_of(self._ticket, self._board.slots)
         request = self._board.requests[slot]
         self._board.pulse[0] += 1
@@ -70,20 +70,20 @@ class LaunchingServer:
 
 
 class Worker:
-    """One machine, one order, one board."""
+    """Server of an order on a machine and a board."""
 
     def __init__(self, channel: FrameChannel, machine: Machine, board: Board) -> None:
         self._channel, self._machine, self._board = channel, machine, board
         self._server: LaunchingServer | None = None
 
     def start(self) -> None:
-        """Receive the order, allocate its arrays and begin to serve; report the form, and why it is not the order's."""
+        """Receive the order, allocate its arrays and begin to serve; report the form, and a reason if it differs."""
         frame = self._channel.receive(HOST_MESSAGES)
         if not isinstance(frame.message, ServeOrder):
             raise FrameError(f"the first message is {type(frame.message).__name__}, not ServeOrder")
         form, reason = frame.message.form, None
         self._order = served(unpack_programs(frame.message, frame.arrays), Path(frame.message.source))
-        self._machine.settle_in(self._order)
+        self._machine.allocate(self._order)
         if form == PERSISTENT:
             try:
                 self._machine.serve(self._order, self._board)
@@ -94,13 +94,13 @@ class Worker:
         self._channel.send(ServingMessage(form, reason))
 
     def run(self) -> None:
-        """Serve until the stop, and answer questions in between."""
+        """Serve until the stop, and answer messages in between."""
         while self._server.step() if self._server else self._machine.serving():
-            if self._channel.has_data(0.0 if self._server else LOOK_SECONDS):
+            if self._channel.has_data(0.0 if self._server else _LOOK_SECONDS):
                 self._channel.send(*self._reply(self._channel.receive(HOST_MESSAGES)))
 
     def _reply(self, frame: Frame[HostMessage]) -> tuple[WorkerMessage, Sequence[np.ndarray]]:
-        """Return the answer to a question, and the arrays that belong to it."""
+        """Return the answer to a message, and its arrays."""
         match frame.message:
             case WriteArray(program=program, array=array):
                 self._machine.write(self._order.offsets[program, array], frame.arrays[0])
@@ -113,7 +113,7 @@ class Worker:
 
 
 def main(descriptor: str, backend: str, board: str, slots: str) -> None:
-    """Serve until the stop. The process ends at once then: a device's orderly end would wait for what never ends."""
+    """Serve until the stop, then end at once: the orderly end of a device would wait for an endless kernel."""
     end_with(int(descriptor))
     channel = FrameChannel.inherited(int(descriptor))
     try:

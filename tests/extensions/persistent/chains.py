@@ -6,14 +6,14 @@ from tests.built_in import CATALOGUE
 
 def chain_cases():
     """Every chain's persistent stage at S0, by the chain's name; and one that is two kernels with a barrier between."""
-    found = {}
+    cases = {}
     for spec in CATALOGUE.kernels.values():
         for chain in spec.chains:
             if "persistent" in chain.stages:
-                found[chain.name] = at_s0(spec, chain.stages["persistent"])
+                cases[chain.name] = at_s0(spec, chain.stages["persistent"])
             if chain.name == "transfer_entropy":
-                found["two kernels"] = at_s0(spec, chain.stages["partial"])
-    return found
+                cases["two kernels"] = at_s0(spec, chain.stages["partial"])
+    return cases
 
 
 def at_s0(spec, variant):

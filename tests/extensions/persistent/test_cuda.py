@@ -105,14 +105,14 @@ def launched(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("lacks", "words"),
+    ("lacks", "reason"),
     [
         (NAMES[:1], "Toy offers no cooperative launches"),
         (NAMES, "Toy offers no cooperative launches and no memory of the host's in its own address space"),
     ],
 )
-def test_what_a_device_lacks_is_said(lacks, words):
-    with pytest.raises(BackendUnavailable, match=words):
+def test_what_a_device_lacks_is_said(lacks, reason):
+    with pytest.raises(BackendUnavailable, match=reason):
         machine(lacks=lacks)[0].serve(ORDER, Board(2))
 
 
@@ -128,7 +128,7 @@ def test_a_launch_that_is_refused_is_said(monkeypatch):
 
     monkeypatch.setattr(CudaMachine, "_kernel", lambda *_, **__: refuse)
     ours, _ = machine()
-    ours.settle_in(ORDER)
+    ours.allocate(ORDER)
     with pytest.raises(BackendUnavailable, match="Toy does not launch the queue kernel: too large"):
         ours.serve(ORDER, Board(2))
 
@@ -147,20 +147,20 @@ def test_a_kernel_that_does_not_fit_is_said(monkeypatch):
 def test_the_kernel_is_launched_on_the_devices_addresses_of_the_board(launched):
     board = Board(4)
     ours, runtime = machine()
-    ours.settle_in(ORDER)
+    ours.allocate(ORDER)
     ours.serve(ORDER, board)
     pulse, requests, answers = (array.ctypes.data for array in board.arrays())
     ((grid, block, arguments),) = launched
     addresses = [int(argument) - APART for argument in arguments[:3]]
     assert ((2,), (256,), [requests, answers, pulse]) == (grid, block, addresses)
-    assert [4, ORDER.words.size] == list(arguments[-2:])
+    assert [4, ORDER.table.size] == list(arguments[-2:])
     assert [(pulse, board.nbytes, 2)] == runtime.registered
 
 
 def test_copies_are_made_once_before_the_kernel_runs(launched, monkeypatch):
     """The first ones take memory for themselves, which would wait for a kernel that never ends."""
     monkeypatch.setattr(DeviceArray, "copies", [])
-    machine()[0].settle_in(ORDER)
+    machine()[0].allocate(ORDER)
     assert {"out", "in"} == {way for way, _ in DeviceArray.copies}
     assert len({size for _, size in DeviceArray.copies}) == 1
     assert [] == launched

@@ -119,8 +119,7 @@ def test_an_endless_item_is_given_up_and_the_others_are_served_by_launches(opene
         np.testing.assert_array_equal(2 * x, executor.read("doubled", "y"))
         assert LAUNCHES == executor.form
         assert before != executor.pid
-        assert [(1, "endless")] == [one.item for one in executor.incidents]
-        assert [1] == [one.moved for one in executor.incidents]
+        assert [((1, "endless"), 1)] == [(incident.item, incident.moved) for incident in executor.incidents]
         assert "no answer within 1 s" == executor.reason
 
 
@@ -160,9 +159,9 @@ def test_an_idle_worker_that_is_killed_loses_nothing(opened):
     with opened({"empty": None}, timeout=0.5) as executor:
         executor.submit("empty").result(10)
         os.kill(executor.pid, signal.SIGKILL)
-        found = until_an_incident(executor)
+        incident = until_an_incident(executor)
         executor.submit("empty").result(REPLACED)
-        assert (None, 0) == (found.item, found.moved)
+        assert (None, 0) == (incident.item, incident.moved)
 
 
 def test_the_queue_kernel_runs_again_after_an_endless_item(opened):

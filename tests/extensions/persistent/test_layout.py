@@ -22,17 +22,17 @@ def test_a_message_is_a_ticket_and_a_number():
 
 
 def test_requests_stand_at_their_slots_and_end_with_the_stop():
-    words = queue.requests([3, 4], slots=4)
-    assert [0, 1, 2, 3] == [queue.ticket_of(int(word)) for word in words]
-    assert [0, 3, 4, STOP_PROGRAM] == [queue.number_of(int(word)) for word in words]
+    ring = queue.requests([3, 4], slots=4)
+    assert [0, 1, 2, 3] == [queue.ticket_of(int(word)) for word in ring]
+    assert [0, 3, 4, STOP_PROGRAM] == [queue.number_of(int(word)) for word in ring]
 
 
 def test_programs_tell_where_they_begin_and_how_long_their_stages_are():
     first, second = QueueStage(0, (2, 3, 1), (64, 128)), QueueStage(1, (5, 1, 1), ())
-    words = queue.table([[], [first, second]])
-    assert [2, 4, 0, 1, 2, 6, 7, 0, 2, 3, 1, 64, 128, 5, 1, 5, 1, 1] == words.tolist()
+    table = queue.table([[], [first, second]])
+    assert [2, 4, 0, 1, 2, 6, 7, 0, 2, 3, 1, 64, 128, 5, 1, 5, 1, 1] == table.tolist()
     assert 6 == first.blocks
-    assert np.uint64 == words.dtype
+    assert np.uint64 == table.dtype
 
 
 def test_more_programs_than_there_is_room_for_are_refused():

@@ -31,12 +31,12 @@ def sending(tmp_path, monkeypatch):
         return started[0]
 
     yield start
-    for one in started:
-        one.end()
+    for worker in started:
+        worker.end()
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "reason"),
     [
         ("import pickle; connected.sendall(pickle.dumps((1, 2, 3)) * 10)", "sent no answer: a frame begins with"),
         ("FrameChannel(connected).send(DeviceMessage(1, 2, 3))", "sent DeviceMessage, not ServingMessage"),
@@ -44,8 +44,8 @@ def sending(tmp_path, monkeypatch):
         ("print('no memory', file=sys.stderr); sys.exit(3)", r"the worker process ended \(exit status 3\): no memory"),
     ],
 )
-def test_what_is_not_the_expected_message_is_an_error(sending, text, words):
-    with pytest.raises(BackendUnavailable, match=words):
+def test_what_is_not_the_expected_message_is_an_error(sending, text, reason):
+    with pytest.raises(BackendUnavailable, match=reason):
         sending(text).receive(ServingMessage)
 
 

@@ -18,17 +18,17 @@ def test_a_plan_becomes_stages_over_one_workspace():
     room = -(-4 * N // ALIGNMENT) * ALIGNMENT
     assert {("turned", "x"): 0, ("turned", "y"): room, ("turned", "z"): 2 * room} == order.offsets
     assert 3 * room == order.workspace_bytes
-    first, second = order.words[6:14].tolist(), order.words[14:].tolist()
+    first, second = order.table[6:14].tolist(), order.table[14:].tolist()
     assert ([8, 0, 4, 1, 1, 0, room, N], [8, 1, 4, 1, 1, room, 2 * room, N]) == (first, second)
 
 
 def test_a_scalars_bits_lie_at_the_low_end_of_its_word():
     case = case_of("k", (Scalar("a"), Scalar("b", "float64"), Scalar("c", "int32")), lambda: Launch(1, 32),
                    parameters={"a": 1.5, "b": -2.0, "c": -1})  # fmt: skip
-    words = served([program_of("k", case, DEVICE)]).words[-3:]
-    assert 1.5 == words[:1].view(np.float32)[0]
-    assert -2.0 == words[1:2].view(np.float64)[0]
-    assert 0xFFFFFFFF == words[2]
+    scalars = served([program_of("k", case, DEVICE)]).table[-3:]
+    assert 1.5 == scalars[:1].view(np.float32)[0]
+    assert -2.0 == scalars[1:2].view(np.float64)[0]
+    assert 0xFFFFFFFF == scalars[2]
 
 
 def test_programs_of_one_kernel_share_it_and_have_arrays_of_their_own():

@@ -30,10 +30,10 @@ def test_a_spread_is_told_by_quartiles():
 
 def test_a_record_comes_back_as_it_was_written(tmp_path):
     record().write(tmp_path / "toy" / "one.json")
-    found = read_latencies(tmp_path / "toy" / "one.json")
-    assert record() == found
-    assert 1e-7 == found.row("k[n=1]", "graph").error
-    assert found.row("k[n=1]", "persistent") is None
+    latencies = read_latencies(tmp_path / "toy" / "one.json")
+    assert record() == latencies
+    assert 1e-7 == latencies.row("k[n=1]", "graph").error
+    assert latencies.row("k[n=1]", "persistent") is None
 
 
 def test_the_newest_record_is_that_of_the_last_name(tmp_path):
@@ -56,6 +56,6 @@ def test_samples_of_served_items_are_taken_alone_and_together():
     with Executor({EMPTY: None}, "emulator") as executor:
         for _ in range(2):
             take_served(samples, executor, EMPTY, LatencySizes(answers=3, burst=4, bursts=2))
-        told = samples.times(EMPTY, executor.form, None)
-    assert ("empty", "persistent", 6, 4) == (told.case, told.form, told.answer.count, told.each.count)
+        times = samples.times(EMPTY, executor.form, None)
+    assert ("empty", "persistent", 6, 4) == (times.case, times.form, times.answer.count, times.each.count)
     assert min(samples.answers + samples.shares) > 0

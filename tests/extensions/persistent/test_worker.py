@@ -31,7 +31,7 @@ class OldMachine(Machine):
     def __init__(self):
         self.launched = []
 
-    def settle_in(self, served):
+    def allocate(self, served):
         pass
 
     def serve(self, served, board):
