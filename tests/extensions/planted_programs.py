@@ -15,11 +15,11 @@ def times(metric, seconds, subject="kernel", seed=1, processes=5):
 
 
 def trace(name="pipelines", allocation=1e-6, **values):
-    told = {key: {"value": value, "unit": "B", "source": "replay"} for key, value in values.items()}
+    entries = {key: {"value": value, "unit": "B", "source": "replay"} for key, value in values.items()}
     return CaseResult(
         f"trace:{name}", f"trace:{name}", "allocators", "trace", {"allocations": 10}, 1000, None, "ok",
         measurements=(times("allocation_time", allocation), times("release_time", allocation / 2)),
-        profile={"tool": "replay", "values": told},
+        profile={"tool": "replay", "values": entries},
     )  # fmt: skip
 
 

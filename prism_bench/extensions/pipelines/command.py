@@ -18,8 +18,7 @@ if TYPE_CHECKING:  # these take long to load
     from prism_bench.record.run_record import RunRecord
     from prism_bench.run.task_run import TaskPlan
 
-DEFAULT_KEPT = Path("reports/pipelines")
-
+_DEFAULT_FOLDER = Path("reports/pipelines")
 
 _NamesArgument = Annotated[
     list[str] | None,
@@ -57,21 +56,22 @@ def command(
     """
     if source:
         raise SystemExit(_shown(_read(source), json))
+    from prism_bench.extensions.pipelines.pipeline import FORMS
     from prism_bench.extensions.pipelines.worker import PLACE
     from prism_bench.run.task_run import TaskPlan
 
     opened = options.choose_backend(backend, quiet=json)
-    words = list(options.patterns(names, filter))
+    on_device = opened.name == "cuda"
+    chosen = list(options.patterns(names, filter))
+    forms = form or (FORMS if on_device else ("per_call", "one_stream"))
     label = label or ("small" if opened.name == "emulator" else "S0")
-    found, tuning = _launched(words, options.open_catalogue(catalogue), label, opened, tuned)
-    plan = TaskPlan(found, opened.name, (), PLACE, label, processes, timed=not verify_only, limit=time_limit)
-    save = _saver(
-        records
-        or (project.stored(DEFAULT_KEPT, project.current()) if opened.name == "cuda" and not verify_only else None),
-        tuning,
-    )
+    launched, tuning = _launched(chosen, options.open_catalogue(catalogue), label, opened, tuned)
+    plan = TaskPlan(launched, opened.name, (), PLACE, label, processes, timed=not verify_only, limit=time_limit)
+    if not records and on_device and not verify_only:
+        records = project.stored(_DEFAULT_FOLDER, project.current())
+    save = _saver(records, tuning)
     with files.held():
-        record = _measured(words, form or _forms(opened.name), plan, save)
+        record = _measured(chosen, forms, plan, save)
         path = save.finish(record)
         if path:
             options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
@@ -83,13 +83,10 @@ def _shown(record: "RunRecord", json: bool) -> int:
     from prism_bench.extensions.pipelines.definitions import STEPS
     from prism_bench.extensions.pipelines.results import exit_code, phases, pipelines_json, pipelines_view, rows
 
-    found = rows(record)
-    options.show(
-        lambda: pipelines_json(found, phases(found, STEPS)),
-        lambda: pipelines_view(found, phases(found, STEPS)),
-        json=json,
-    )
-    return exit_code(found)
+    forms = rows(record)
+    lstm = phases(forms, STEPS)
+    options.show(lambda: pipelines_json(forms, lstm), lambda: pipelines_view(forms, lstm), json=json)
+    return exit_code(forms)
 
 
 def _read(source: Path) -> "RunRecord":
@@ -107,14 +104,14 @@ def _read(source: Path) -> "RunRecord":
 def _launched(
     names: list[str], catalogue: "Catalogue", label: str, backend: "Backend", tuned: bool
 ) -> "tuple[Catalogue, dict[str, Any]]":
-    """Return the catalogue with the choices for every stage, and what a record keeps of them."""
+    """Return the catalogue with the choices for every stage, and their facts for the record."""
     from prism_bench.extensions.pipelines import pipelines
     from prism_bench.extensions.pipelines.pipeline import placed
 
-    stages = [one.case for pipeline in pipelines(names) for one in placed(pipeline, label, catalogue)]
-    found = configured(list(dict.fromkeys(stages)), backend, tuned)
-    choices = {case.name: dict(case.choice) for case in found.cases if case.choice}
-    return replace(catalogue, choices=choices), dict(found.facts)
+    cases = [stage.case for pipeline in pipelines(names) for stage in placed(pipeline, label, catalogue)]
+    configuration = configured(list(dict.fromkeys(cases)), backend, tuned)
+    choices = {case.name: dict(case.choice) for case in configuration.cases if case.choice}
+    return replace(catalogue, choices=choices), dict(configuration.facts)
 
 
 def _measured(
@@ -134,7 +131,7 @@ def _measured(
 
 
 def _saver(folder: Path | None, tuning: "dict[str, Any]") -> "Saver[RunRecord, Path | None]":
-    """Return what saves each version of the record in the folder, if there is one."""
+    """Return a saver of each version of the record in `folder`, if set."""
     from prism_bench.record import store
 
     place = store.RecordPlace(folder) if folder else None
@@ -143,10 +140,3 @@ def _saver(folder: Path | None, tuning: "dict[str, Any]") -> "Saver[RunRecord, P
         return place.save(replace(record, tuning=tuning)) if place else None
 
     return Saver(write)
-
-
-def _forms(backend: str) -> Sequence[str]:
-    """Return the forms that can run on the backend."""
-    from prism_bench.extensions.pipelines.pipeline import FORMS
-
-    return FORMS if backend == "cuda" else ("per_call", "one_stream")

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-# Short pipelines across families: what one family writes another reads. They test that kernels fit together.
+# Short pipelines across families, whose kernels read each other's outputs. They test that kernels fit together.
 
-forecast_to_softmax = Pipeline(
+_FORECAST_TO_SOFTMAX = Pipeline(
     "forecast_to_softmax", "time series, neuromorphic, tensor, basic: a reservoir reads a forecast",
     stages=(
         Stage("forecast", "ar_forecast", lambda inputs: Workload(series=1, length=32, lags=4, horizon=inputs)),
@@ -30,7 +30,7 @@ forecast_to_softmax = Pipeline(
                "S0": Workload(neurons=1000, inputs=10, classes=100)},
 )  # fmt: skip
 
-image_to_information = Pipeline(
+_IMAGE_TO_INFORMATION = Pipeline(
     "image_to_information", "pixel, transfer entropy, information theory: how informative the edges of an image are",
     stages=(
         Stage("edges", "conv2d", lambda rows, cols: Workload(rows=rows, cols=cols, k=3)),
@@ -44,7 +44,7 @@ image_to_information = Pipeline(
     workloads={"small": Workload(rows=12, cols=20, bins=8), "S0": Workload(rows=256, cols=256, bins=64)},
 )  # fmt: skip
 
-dendrites_to_oscillators = Pipeline(
+_DENDRITES_TO_OSCILLATORS = Pipeline(
     "dendrites_to_oscillators",
     "dendritic, statistical mechanics: branches set the frequencies of oscillators",
     stages=(
@@ -58,7 +58,7 @@ dendrites_to_oscillators = Pipeline(
     workloads={"small": Workload(n=17), "S0": Workload(n=256)},
 )
 
-lstm_to_tensor_cores = Pipeline(
+_LSTM_TO_TENSOR_CORES = Pipeline(
     "lstm_to_tensor_cores", "time series, tensor core, basic: a recurrent state through tensor cores to a choice",
     stages=(
         Stage("lstm", "lstm_cell", lambda batch, hidden: Workload(batch=batch, inputs=hidden, hidden=hidden)),
@@ -71,7 +71,7 @@ lstm_to_tensor_cores = Pipeline(
     workloads={"small": Workload(batch=3, hidden=16, classes=8), "S0": Workload(batch=32, hidden=128, classes=256)},
 )  # fmt: skip
 
-quantum_to_divergence = Pipeline(
+_QUANTUM_TO_DIVERGENCE = Pipeline(
     "quantum_to_divergence",
     "quantum, active inference: how far a measurement is from what was believed",
     stages=(
@@ -86,7 +86,7 @@ quantum_to_divergence = Pipeline(
     workloads={"small": Workload(qubits=5), "S0": Workload(qubits=10)},
 )
 
-tokens_to_sampling = Pipeline(
+_TOKENS_TO_SAMPLING = Pipeline(
     "tokens_to_sampling", "transformer, fused, transformer: the next token of a batch of tokens",
     stages=(
         Stage("embedding", "embedding_lookup",
@@ -105,7 +105,7 @@ tokens_to_sampling = Pipeline(
                "S0": Workload(tokens=32, vocabulary=1024, cols=128, k=50)},
 )  # fmt: skip
 
-gru_to_free_energy = Pipeline(
+_GRU_TO_FREE_ENERGY = Pipeline(
     "gru_to_free_energy", "time series, basic, active inference: the free energy of a recurrent belief",
     stages=(
         Stage("gru", "gru_cell", lambda batch, hidden: Workload(batch=batch, inputs=hidden, hidden=hidden)),
@@ -117,7 +117,7 @@ gru_to_free_energy = Pipeline(
     workloads={"small": Workload(batch=3, hidden=9), "S0": Workload(batch=32, hidden=128)},
 )  # fmt: skip
 
-series_to_neighbours = Pipeline(
+_SERIES_TO_NEIGHBOURS = Pipeline(
     "series_to_neighbours", "transfer entropy, information theory, tensor: how densely an embedded series fills space",
     stages=(
         Stage("embedding", "time_delayed_embedding", lambda n, m: Workload(n=n, m=m)),
@@ -130,7 +130,7 @@ series_to_neighbours = Pipeline(
     workloads={"small": Workload(n=40, m=2), "S0": Workload(n=500, m=3)},
 )  # fmt: skip
 
-sensors_to_kalman = Pipeline(
+_SENSORS_TO_KALMAN = Pipeline(
     "sensors_to_kalman", "tensor, time series: measurements with their offsets taken off, filtered, with a band",
     stages=(
         Stage("offset", "broadcast_add", lambda filters, m: Workload(rows=filters, cols=m)),
@@ -145,20 +145,15 @@ sensors_to_kalman = Pipeline(
 )  # fmt: skip
 
 _CROSSINGS = (
-    forecast_to_softmax, image_to_information, dendrites_to_oscillators, lstm_to_tensor_cores, quantum_to_divergence,
-    tokens_to_sampling, gru_to_free_energy, series_to_neighbours, sensors_to_kalman,
+    _FORECAST_TO_SOFTMAX, _IMAGE_TO_INFORMATION, _DENDRITES_TO_OSCILLATORS, _LSTM_TO_TENSOR_CORES,
+    _QUANTUM_TO_DIVERGENCE, _TOKENS_TO_SAMPLING, _GRU_TO_FREE_ENERGY, _SERIES_TO_NEIGHBOURS, _SENSORS_TO_KALMAN,
 )  # fmt: skip
 
 
 # Dendrites and somata: NMDA branches drive leaky integrate-and-fire neurons, whose potential unblocks the branches.
 
 
-def weights(neurons: int, dendrites: int, inputs: int, rng: np.random.Generator) -> np.ndarray:
-    """Return excitatory weights with which a branch's drive is about one."""
-    return rng.uniform(0, 4 / inputs, (neurons, dendrites, inputs))
-
-
-def check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
+def _dendritic_check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
     """Return a complaint unless potentials stay between rest and threshold."""
     v = results["soma.v_next"]
     return None if ((v >= -75) & (v < -50)).all() else "a potential left the range from rest to threshold"
@@ -174,7 +169,8 @@ _DENDRITIC = Pipeline(
             lambda neurons, dendrites, inputs: Workload(neurons=neurons, dendrites=dendrites, inputs=inputs),
             values={
                 "x": lambda neurons, dendrites, inputs, rng: rng.uniform(0, 1, (neurons, dendrites, inputs)),
-                "w": weights,
+                # Excitatory weights with which a branch's drive is about 1.
+                "w": lambda neurons, dendrites, inputs, rng: rng.uniform(0, 4 / inputs, (neurons, dendrites, inputs)),
                 "v": -65.0,
             },
         ),
@@ -190,7 +186,7 @@ _DENDRITIC = Pipeline(
     results=("soma.v_next", "soma.spikes"),
     workloads={"small": Workload(neurons=5, dendrites=3, inputs=8), "S0": Workload(neurons=10, dendrites=8, inputs=16)},
     carries={"dendrites.v": "soma.v_next", "soma.held": "soma.held_next"},
-    check=check,
+    check=_dendritic_check,
 )
 
 
@@ -200,7 +196,7 @@ _DENDRITIC = Pipeline(
 def centres(rows: int, cols: int, spots: int, cell: int) -> "NDArray[Any]":
     """Return rows and columns [spots, 2] of spots, each in the middle of another cell of `cell` pixels.
 
-    They are spread over the image and always the same. There are fewer if the image has fewer cells.
+    The spots are spread over the image, always at the same places; an image with fewer cells has fewer spots.
     """
     across, down = cols // cell, rows // cell
     cells = np.linspace(0, across * down - 1, min(spots, across * down)).round().astype(int)
@@ -218,9 +214,9 @@ def heated(image: "NDArray[Any]", places: "NDArray[Any]", radius: int, heat: flo
 
 # Infrared images: smoothed, then at once the entropy of windows, the components above a threshold, and segments.
 #
-# Hot spots are planted in every frame; each must come out as one component without holes, and nothing else may.
+# Hot spots are planted in every frame; each must be found as a component without holes, and nothing else may.
 
-_TAPS, WINDOW = 5, 8
+_TAPS, _WINDOW = 5, 8
 BACKGROUND, _NOISE, _HEAT, _RADIUS = 100.0, 8.0, 600.0, 5
 _THRESHOLD = 250.0
 _CELL = 4 * _RADIUS + 2 * _TAPS  # each spot has its own cell, so that no two meet
@@ -231,7 +227,7 @@ def places(rows: int, cols: int, spots: int) -> np.ndarray:
     return centres(rows, cols, spots, _CELL)
 
 
-def frame(rows: int, cols: int, spots: int, rng: np.random.Generator) -> np.ndarray:
+def _hot_frame(rows: int, cols: int, spots: int, rng: np.random.Generator) -> np.ndarray:
     """Return noise on a background, with a disc of heat for each spot."""
     return heated(rng.normal(BACKGROUND, _NOISE, (rows, cols)), places(rows, cols, spots), _RADIUS, _HEAT)
 
@@ -240,10 +236,10 @@ def _image_check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> 
     """Return a complaint unless every spot, and nothing else, is a separate component and hot."""
     labels, betti = results["topology.labels"], results["topology.betti"]
     planted = tuple(places(axes["rows"], axes["cols"], axes["spots"]).T)
-    found = labels[planted]
+    spots = labels[planted]
     if [axes["spots"], 0] != betti[:2].tolist():
         return f"{betti[0]} components with {betti[1]} holes; {axes['spots']} spots were planted"
-    if not (found > 0).all() or len(set(found.tolist())) != axes["spots"]:
+    if not (spots > 0).all() or len(set(spots.tolist())) != axes["spots"]:
         return "a planted spot is no separate component"
     hot = results["segments.labels"][planted]
     return None if (hot == 1).all() else "a planted spot is not segmented as hot"
@@ -257,7 +253,7 @@ _IMAGE = Pipeline(
             "smooth",
             "conv2d",
             lambda rows, cols: Workload(rows=rows, cols=cols, k=_TAPS, padding=_TAPS // 2),
-            values={"x": frame, "taps": np.full((_TAPS, _TAPS), 1 / _TAPS**2)},
+            values={"x": _hot_frame, "taps": np.full((_TAPS, _TAPS), 1 / _TAPS**2)},
         ),
         Stage(
             "topology",
@@ -268,7 +264,7 @@ _IMAGE = Pipeline(
         Stage(
             "entropy",
             "pixel_entropy",
-            lambda rows, cols: Workload(rows=rows, cols=cols, window=WINDOW, lo=0.0, hi=1024.0),
+            lambda rows, cols: Workload(rows=rows, cols=cols, window=_WINDOW, lo=0.0, hi=1024.0),
             feeds={"x": "smooth.y"},
         ),
         Stage(
@@ -287,13 +283,13 @@ _IMAGE = Pipeline(
 
 # Sequence through an LSTM, in the two phases of the published design.
 #
-# `lstm` is a call of the cell for each step, on state and weights that stay where they are; in the form `per_call` each
-# of these calls brings all its inputs from the host and takes its outputs back, which is phase 1. `lstm_sequence` is
-# the catalogue's own kernel for all steps in one launch.
+# `lstm` is a call of the cell for each step, on state and weights that stay on the device; in the form `per_call` each
+# call copies all its inputs from the host and its outputs back, which is phase 1. `lstm_sequence` is the catalogue's
+# kernel for all steps in one launch.
 
 STEPS = 16
 _SIZES = {"small": Workload(batch=2, inputs=3, hidden=5), "S0": Workload(batch=32, inputs=64, hidden=128)}
-SHARED = ("w_ih", "w_hh", "bias")
+_SHARED = ("w_ih", "w_hh", "bias")
 
 
 def _step(number: int) -> Stage:
@@ -301,7 +297,7 @@ def _step(number: int) -> Stage:
     feeds: dict[str, str] = {}
     if number:
         before = f"step{number - 1}"
-        feeds = {"h": f"{before}.h_next", "c": f"{before}.c_next", **{name: f"step0.{name}" for name in SHARED}}
+        feeds = {"h": f"{before}.h_next", "c": f"{before}.c_next", **{name: f"step0.{name}" for name in _SHARED}}
     return Stage(
         f"step{number}",
         "lstm_cell",
@@ -340,22 +336,10 @@ _LSTM_SEQUENCE = Pipeline(
 # Time series: forecasts by an AR model, an LSTM whose head estimates the uncertainty of each step, and the band.
 
 
-def history(series: int, length: int, rng: np.random.Generator) -> np.ndarray:
+def _history(series: int, length: int, rng: np.random.Generator) -> np.ndarray:
     """Return trend and season as in the profiling guide (100 + 0.01 t + 10 sin 0.1 t), with phases and noise."""
-    at = np.arange(length)
-    return (
-        100 + 0.01 * at + 10 * np.sin(0.1 * at + rng.uniform(0, 6, (series, 1))) + rng.normal(0, 0.5, (series, length))
-    )
-
-
-def phi(lags: int) -> np.ndarray:
-    """Return coefficients of sum 0.95: forecasts decay to their mean."""
-    return np.full(lags, 0.95 / lags)
-
-
-def _input_weights(horizon: int, hidden: int, rng: np.random.Generator) -> np.ndarray:
-    """Return PyTorch's initial weights, scaled to the forecasts' level of 100."""
-    return rng.uniform(-0.01, 0.01, (4 * hidden, horizon)) / np.sqrt(hidden)
+    t = np.arange(length)
+    return 100 + 0.01 * t + 10 * np.sin(0.1 * t + rng.uniform(0, 6, (series, 1))) + rng.normal(0, 0.5, (series, length))
 
 
 def _time_series_check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
@@ -377,11 +361,16 @@ _TIME_SERIES = Pipeline(
             lambda series, length, lags, horizon: Workload(
                 series=series, length=length, lags=lags, horizon=horizon, intercept=5.0
             ),
-            values={"history": history, "phi": phi},
+            # Coefficients of sum 0.95: forecasts decay to their mean.
+            values={"history": _history, "phi": lambda lags: np.full(lags, 0.95 / lags)},
         ),
         Stage(
             "lstm", "lstm_cell", lambda series, horizon, hidden: Workload(batch=series, inputs=horizon, hidden=hidden),
-            feeds={"x": "forecast.forecast"}, values={"w_ih": _input_weights},
+            feeds={"x": "forecast.forecast"},
+            # PyTorch's initial weights, scaled to the forecasts' level of 100.
+            values={"w_ih": lambda horizon, hidden, rng: (
+                rng.uniform(-0.01, 0.01, (4 * hidden, horizon)) / np.sqrt(hidden)
+            )},
         ),
         Stage(
             "head", "fused_linear_relu",
@@ -414,7 +403,7 @@ KNOWN = {pipeline.name: pipeline for pipeline in (*MEASURED, *_CROSSINGS)}
 
 
 def pipelines(names: Sequence[str] = ()) -> tuple[Pipeline, ...]:
-    """Return the pipelines of the names, or without names those that are measured. UsageError for an unknown one."""
+    """Return the pipelines of the names, or without names the measured ones. UsageError for an unknown name."""
     for name in names:
         if name not in KNOWN:
             raise unknown("pipeline", name, KNOWN)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -41,8 +41,8 @@ class Pipeline:
 
     `frame` are the inputs that are new in every evaluation, `results` the outputs that are copied back, both as
     `"stage.argument"`; all other inputs stay on the device. `carries` is state: inputs that take the value of an output
-    at the end of the evaluation before. `check` gets the results of an evaluation by word, and the pipeline's axes,
-    and returns what is wrong with them, or None: it finds what was planted in the frame.
+    at the end of the evaluation before. `check` gets the results of an evaluation by `"stage.argument"`, and the
+    pipeline's axes, and returns a complaint or None: it finds what was planted in the frame.
     """
 
     name: str
@@ -62,10 +62,15 @@ class Placed:
     stage: Stage
     case: Case
 
+    @property
+    def name(self) -> str:
+        """The name of the stage."""
+        return self.stage.name
 
-def place_of(word: str) -> tuple[str, str]:
+
+def place_of(buffer: str) -> tuple[str, str]:
     """Return `("conv", "y")` for `"conv.y"`."""
-    stage, _, argument = word.rpartition(".")
+    stage, _, argument = buffer.rpartition(".")
     return stage, argument
 
 
@@ -73,41 +78,41 @@ def placed(pipeline: Pipeline, label: str, catalogue: Catalogue) -> tuple[Placed
     """Return every stage with its case. SpecError if stages do not fit together, UsageError for unknown labels."""
     if label not in pipeline.workloads:
         raise unknown(f"label of pipeline {pipeline.name}", label, pipeline.workloads)
-    found = tuple(Placed(stage, _case(stage, pipeline, label, catalogue)) for stage in pipeline.stages)
-    _refuse_gaps(pipeline, found)
-    return found
-
-
-def _case(stage: Stage, pipeline: Pipeline, label: str, catalogue: Catalogue) -> Case:
-    kernel, _, variant = stage.kernel.partition(":")
-    spec = catalogue.kernel(kernel)
-    spec = spec.with_variant(variant) if variant else spec
-    workload = arguments.call(stage.workload, pipeline.workloads[label], f"{pipeline.name}: workload of {stage.name}")
-    return catalogue.launched(Case(spec, workload, label, variant or None))
+    stages: list[Placed] = []
+    for stage in pipeline.stages:
+        kernel, _, variant = stage.kernel.partition(":")
+        spec = catalogue.kernel(kernel)
+        spec = spec.with_variant(variant) if variant else spec
+        where = f"{pipeline.name}: workload of {stage.name}"
+        workload = arguments.call(stage.workload, pipeline.workloads[label], where)
+        stages.append(Placed(stage, catalogue.launched(Case(spec, workload, label, variant or None))))
+    _refuse_gaps(pipeline, stages)
+    return tuple(stages)
 
 
 def _refuse_gaps(pipeline: Pipeline, stages: Sequence[Placed]) -> None:
     """Raise SpecError unless feeds come from earlier stages, and frame, results and carries fit their arguments."""
-    cases, before = {one.stage.name: one.case for one in stages}, set[str]()
+    cases, before = {stage.name: stage.case for stage in stages}, set[str]()
     if len(cases) < len(stages):
         raise SpecError(f"{pipeline.name}: two stages have one name")
-    for one in stages:
-        for argument, word in one.stage.feeds.items():
-            _require(argument, one.case.spec.inputs, f"{pipeline.name}: {one.stage.name} is fed")
-            if place_of(word)[0] not in before:
-                raise SpecError(f"{pipeline.name}: {one.stage.name}.{argument} is fed by {word}, no stage before it")
-            _require(place_of(word)[1], cases[place_of(word)[0]].spec.arrays, f"{pipeline.name}: {word} feeds")
-        before.add(one.stage.name)
-    for words, kind in (
+    for stage in stages:
+        for argument, buffer in stage.stage.feeds.items():
+            _require(argument, stage.case.spec.inputs, f"{pipeline.name}: {stage.name} is fed")
+            feeder, output = place_of(buffer)
+            if feeder not in before:
+                raise SpecError(f"{pipeline.name}: {stage.name}.{argument} is fed by {buffer}, no stage before it")
+            _require(output, cases[feeder].spec.arrays, f"{pipeline.name}: {buffer} feeds")
+        before.add(stage.name)
+    for buffers, kind in (
         (pipeline.frame, "inputs"),
         (pipeline.results, "outputs"),
         (pipeline.carries, "inputs"),
         (pipeline.carries.values(), "outputs"),
     ):
-        for stage, argument in map(place_of, words):
-            if stage not in cases:
-                raise SpecError(f"{pipeline.name}: there is no stage '{stage}'")
-            _require(argument, getattr(cases[stage].spec, kind), f"{pipeline.name}: the {kind} of {stage}")
+        for name, argument in map(place_of, buffers):
+            if name not in cases:
+                raise SpecError(f"{pipeline.name}: there is no stage '{name}'")
+            _require(argument, getattr(cases[name].spec, kind), f"{pipeline.name}: the {kind} of {name}")
 
 
 def _require(argument: str, arrays: Sequence[Array], where: str) -> None:
@@ -119,35 +124,32 @@ def together(name: str, meaning: str, parts: tuple[Pipeline, ...]) -> Pipeline:
     """Return all parts as one pipeline, their stages named `part_stage`; axes of one name are shared."""
     labels = [label for label in parts[0].workloads if all(label in part.workloads for part in parts)]
     axes = {label: {k: v for part in parts for k, v in part.workloads[label].items()} for label in labels}
-    return Pipeline(
-        name,
-        meaning,
-        stages=tuple(_renamed(stage, part.name) for part in parts for stage in part.stages),
-        frame=tuple(f"{part.name}_{word}" for part in parts for word in part.frame),
-        results=tuple(f"{part.name}_{word}" for part in parts for word in part.results),
-        workloads={label: Workload(**axes[label]) for label in labels},
-        carries={f"{part.name}_{k}": f"{part.name}_{v}" for part in parts for k, v in part.carries.items()},
-        check=_checked_by(parts),
-    )
+    stages: list[Stage] = []
+    for part in parts:
+        for stage in part.stages:
+            feeds = {argument: f"{part.name}_{buffer}" for argument, buffer in stage.feeds.items()}
+            stages.append(replace(stage, name=f"{part.name}_{stage.name}", feeds=feeds))
 
-
-def _renamed(stage: Stage, part: str) -> Stage:
-    feeds = {argument: f"{part}_{word}" for argument, word in stage.feeds.items()}
-    return Stage(f"{part}_{stage.name}", stage.kernel, stage.workload, feeds, stage.values)
-
-
-def _checked_by(parts: Sequence[Pipeline]) -> Callable[..., str | None]:
     def check(results: Mapping[str, np.ndarray], axes: Mapping[str, int]) -> str | None:
         for part in parts:
-            own = {word: results[f"{part.name}_{word}"] for word in part.results}
-            if part.check and (complaint := part.check(own, axes)):
+            part_results = {buffer: results[f"{part.name}_{buffer}"] for buffer in part.results}
+            if part.check and (complaint := part.check(part_results, axes)):
                 return f"{part.name}: {complaint}"
         return None
 
-    return check
+    return Pipeline(
+        name,
+        meaning,
+        stages=tuple(stages),
+        frame=tuple(f"{part.name}_{buffer}" for part in parts for buffer in part.frame),
+        results=tuple(f"{part.name}_{buffer}" for part in parts for buffer in part.results),
+        workloads={label: Workload(**axes[label]) for label in labels},
+        carries={f"{part.name}_{k}": f"{part.name}_{v}" for part in parts for k, v in part.carries.items()},
+        check=check,
+    )
 
 
-# Lanes of a pipeline: which stages run side by side, and where one lane waits for another.
+# Lanes of a pipeline: stages that run side by side, and the waits between lanes.
 
 
 @dataclass(frozen=True)
@@ -164,30 +166,21 @@ def lanes(stages: Sequence[Placed]) -> tuple[Lane, ...]:
     A stage continues the lane of the first stage that feeds it, unless another stage continues it already; then, and
     where nothing feeds it, it opens a new lane. Lane 0 is the first stage's.
     """
-    found: list[Lane] = []
-    ends: list[int] = []  # by lane the stage that was last on it
-    for position, one in enumerate(stages):
-        before = _feeding(one, stages[:position])
-        number = next((found[b].number for b in before if ends[found[b].number] == b), len(ends))
+    by_stage: list[Lane] = []
+    ends: list[int] = []  # by lane the position of its last stage
+    for position, stage in enumerate(stages):
+        fed_by = set(stage.stage.feeds.values())
+        before = [
+            earlier
+            for earlier, other in enumerate(stages[:position])
+            if any(f"{other.name}.{array.name}" in fed_by for array in other.case.spec.arrays if array.writes)
+        ]  # a shared input is no dependency
+        number = next((by_stage[b].number for b in before if ends[by_stage[b].number] == b), len(ends))
         if number == len(ends):
             ends.append(position)
         ends[number] = position
-        found.append(Lane(number, tuple(b for b in before if found[b].number != number)))
-    return tuple(found)
-
-
-def _feeding(one: Placed, earlier: Sequence[Placed]) -> list[int]:
-    """Return the positions of the stages whose outputs the stage reads; a shared input is no output."""
-    fed = [place_of(word) for word in one.stage.feeds.values()]
-    return [
-        position
-        for position, other in enumerate(earlier)
-        if any(stage == other.stage.name and name in _written(other) for stage, name in fed)
-    ]
-
-
-def _written(one: Placed) -> set[str]:
-    return {array.name for array in one.case.spec.arrays if array.writes}
+        by_stage.append(Lane(number, tuple(b for b in before if by_stage[b].number != number)))
+    return tuple(by_stage)
 
 
 # Prepared pipeline: every stage on a backend, fed by the buffers of those before it, its frame in host memory.
@@ -204,7 +197,7 @@ class Transfers:
 
 
 class Prepared:
-    """A pipeline on a backend; use it in a `with` block. `host` are the host's arrays that are copied, by word."""
+    """A pipeline on a backend; use it in a `with` block. `host` has the host's arrays by `"stage.argument"`."""
 
     def __init__(self, pipeline: Pipeline, label: str, catalogue: Catalogue, backend: Backend, seed: int = 0) -> None:
         self.pipeline, self.label, self.backend = pipeline, label, backend
@@ -212,16 +205,17 @@ class Prepared:
         self.lanes: tuple[Lane, ...] = lanes(self.stages)
         self.axes: Mapping[str, Any] = pipeline.workloads[label]
         self.flow, self.transfers, self._closing = backend.flow(), Transfers(), ExitStack()
-        self.inputs = {stage.stage.name: self._inputs(stage, seed) for stage in self.stages}
+        self.inputs = {stage.name: self._inputs(stage, seed) for stage in self.stages}
         self.runnables: dict[str, Runnable] = {}
         self.host: dict[str, np.ndarray] = {}
-        self._changing = [*pipeline.carries, *_in_place(self.stages)]
+        in_place = [f"{stage.name}.{a.name}" for stage in self.stages for a in stage.case.spec.inputs if a.writes]
+        self._changing = [*pipeline.carries, *in_place]
         with ExitStack() as stack:
-            for one in self.stages:
-                runnable = stack.enter_context(backend.prepare(one.case, self.inputs[one.stage.name]))
-                self.runnables[one.stage.name] = runnable
+            for stage in self.stages:
+                runnable = stack.enter_context(backend.prepare(stage.case, self.inputs[stage.name]))
+                self.runnables[stage.name] = runnable
             self.feed()
-            self.host = {word: self._host_array(word) for word in (*pipeline.frame, *pipeline.results)}
+            self.host = {buffer: self._host_array(buffer) for buffer in (*pipeline.frame, *pipeline.results)}
             self._closing = stack.pop_all()
 
     def __enter__(self) -> "Prepared":
@@ -231,71 +225,66 @@ class Prepared:
         self._closing.close()
 
     def feed(self, only: Placed | None = None) -> None:
-        """Connect every fed argument (of one stage) to the buffer that feeds it, as it is now."""
-        for one in (only,) if only else self.stages:
-            for argument, word in one.stage.feeds.items():
-                stage, theirs = place_of(word)
-                self.runnables[one.stage.name].share(argument, self.runnables[stage], theirs)
+        """Connect every fed argument (of the stage `only`) to the current buffer of its feeder."""
+        for stage in (only,) if only else self.stages:
+            for argument, buffer in stage.stage.feeds.items():
+                feeder, output = place_of(buffer)
+                self.runnables[stage.name].share(argument, self.runnables[feeder], output)
 
-    def upload(self, words: Sequence[str] | None = None) -> None:
-        """Enqueue copies of the frame (or the named inputs) from the host."""
-        for word in self.pipeline.frame if words is None else words:
-            stage, argument = place_of(word)
-            self.runnables[stage].put(argument, self.host[word])
+    def upload(self) -> None:
+        """Enqueue copies of the frame from the host."""
+        for buffer in self.pipeline.frame:
+            stage, argument = place_of(buffer)
+            self.runnables[stage].put(argument, self.host[buffer])
             self.transfers.up += 1
-            self.transfers.up_bytes += self.host[word].nbytes
+            self.transfers.up_bytes += self.host[buffer].nbytes
 
-    def download(self, words: Sequence[str] | None = None) -> None:
+    def download(self, outputs: Sequence[str] | None = None) -> None:
         """Enqueue copies of the results (or the named outputs) to the host."""
-        for word in self.pipeline.results if words is None else words:
-            stage, argument = place_of(word)
-            self.runnables[stage].fetch(argument, self.host[word])
+        for buffer in self.pipeline.results if outputs is None else outputs:
+            stage, argument = place_of(buffer)
+            self.runnables[stage].fetch(argument, self.host[buffer])
             self.transfers.down += 1
-            self.transfers.down_bytes += self.host[word].nbytes
+            self.transfers.down_bytes += self.host[buffer].nbytes
 
     def begin(self) -> None:
-        """Restore carried state and inputs that are changed in place, as when the pipeline was prepared."""
-        for word in self._changing:
-            stage, argument = place_of(word)
-            self.host_of(word)[...] = self.inputs[stage][argument].on(np)
-            self.runnables[stage].put(argument, self.host_of(word))
+        """Restore the initial values of carried state and of inputs that are changed in place."""
+        for buffer in self._changing:
+            stage, argument = place_of(buffer)
+            self.host_of(buffer)[...] = self.inputs[stage][argument].on(np)
+            self.runnables[stage].put(argument, self.host_of(buffer))
         self.flow.synchronize()
 
     def carry(self) -> None:
         """Enqueue copies of the state for the next evaluation."""
-        for word, source in self.pipeline.carries.items():
-            (to, argument), (stage, theirs) = place_of(word), place_of(source)
-            self.runnables[to].take(argument, self.runnables[stage], theirs)
+        for state, source in self.pipeline.carries.items():
+            (to, argument), (stage, output) = place_of(state), place_of(source)
+            self.runnables[to].take(argument, self.runnables[stage], output)
 
-    def host_of(self, word: str) -> np.ndarray:
+    def host_of(self, buffer: str) -> np.ndarray:
         """Return the host's array of a buffer, made on first use; inputs hold their initial values."""
-        if word not in self.host:
-            self.host[word] = self._host_array(word)
-        return self.host[word]
+        if buffer not in self.host:
+            self.host[buffer] = self._host_array(buffer)
+        return self.host[buffer]
 
-    def _host_array(self, word: str) -> np.ndarray:
-        stage, argument = place_of(word)
+    def _host_array(self, buffer: str) -> np.ndarray:
+        stage, argument = place_of(buffer)
         case = self.runnables[stage].case
         array = self.flow.host_array(case.sizes.shape(argument), case.spec.argument(argument).dtype)
         if argument in self.inputs[stage]:
             array[...] = self.inputs[stage][argument].on(np)
         return array
 
-    def _inputs(self, one: Placed, seed: int) -> dict[str, InputArray]:
-        """Return the kernel's inputs, replaced by the stage's values where it has any."""
-        drawn = one.case.inputs(seed)
-        rng = np.random.default_rng((seed, len(one.stage.name)))
-        for name, value in one.stage.values.items():
-            where = f"{self.pipeline.name}: {name} of {one.stage.name}"
+    def _inputs(self, stage: Placed, seed: int) -> dict[str, InputArray]:
+        """Return the kernel's inputs, with the stage's values in their place."""
+        drawn = stage.case.inputs(seed)
+        rng = np.random.default_rng((seed, len(stage.name)))
+        for name, value in stage.stage.values.items():
+            where = f"{self.pipeline.name}: {name} of {stage.name}"
             value = arguments.call(value, {**self.axes, "rng": rng}, where) if callable(value) else value
-            array = one.case.spec.argument(name)
-            drawn[name] = given(np.broadcast_to(np.asarray(value), one.case.sizes.shape(name)), array.dtype)
+            array = stage.case.spec.argument(name)
+            drawn[name] = given(np.broadcast_to(np.asarray(value), stage.case.sizes.shape(name)), array.dtype)
         return drawn
-
-
-def _in_place(stages: Sequence[Placed]) -> list[str]:
-    """Return the words of inputs that their stage writes."""
-    return [f"{stage.stage.name}.{array.name}" for stage in stages for array in stage.case.spec.inputs if array.writes]
 
 
 # Forms: ways to run a prepared pipeline. Calling a form enqueues one evaluation.
@@ -303,20 +292,20 @@ def _in_place(stages: Sequence[Placed]) -> list[str]:
 # per_call      every stage brings its inputs from the host and takes its outputs back: the published host methods
 # one_stream    everything stays on the device, stage after stage
 # streams       the same, independent stages side by side
-# graph         that, captured once and replayed
+# graph         the streams, captured once and replayed
 # allocating    one stream; every output is allocated anew, as by a program that keeps no buffers
 
 FORMS = ("per_call", "one_stream", "streams", "graph", "allocating")
 
 
 def require_form(name: str) -> None:
-    """Raise UsageError unless there is such a form."""
+    """Raise UsageError for an unknown form."""
     if name not in FORMS:
         raise unknown("form", name, FORMS)
 
 
 def form(name: str, prepared: Prepared) -> Callable[[], None]:
-    """Return one evaluation in that form. UsageError for an unknown one, BackendUnavailable without graphs."""
+    """Return an evaluation in the form `name`. UsageError for an unknown form, BackendUnavailable without graphs."""
     require_form(name)
     makers: dict[str, Callable[[Prepared], Callable[[], None]]] = {
         "per_call": _PerCall,
@@ -344,37 +333,28 @@ class _PerCall:
 
     def __init__(self, prepared: Prepared) -> None:
         self._prepared = prepared
-        self._calls = [(self._inputs(stage), self._outputs(stage), stage) for stage in prepared.stages]
+        self._calls: list[tuple[str, dict[str, str], list[str]]] = []
+        for stage in prepared.stages:
+            inputs = {array.name: f"{stage.name}.{array.name}" for array in stage.case.spec.inputs}
+            sources = inputs | dict(stage.stage.feeds)
+            outputs = [f"{stage.name}.{array.name}" for array in stage.case.spec.outputs]
+            for buffer in (*sources.values(), *outputs):
+                prepared.host_of(buffer)
+            self._calls.append((stage.name, sources, outputs))
 
     def __call__(self) -> None:
         prepared = self._prepared
-        for inputs, outputs, one in self._calls:
-            runnable = prepared.runnables[one.stage.name]
-            for argument, word in inputs:
-                runnable.put(argument, prepared.host[word])
+        for name, sources, outputs in self._calls:
+            runnable = prepared.runnables[name]
+            for argument, source in sources.items():
+                runnable.put(argument, prepared.host[source])
                 prepared.transfers.up += 1
-                prepared.transfers.up_bytes += prepared.host[word].nbytes
+                prepared.transfers.up_bytes += prepared.host[source].nbytes
             runnable()
             prepared.download(outputs)
             prepared.flow.synchronize()
-        for word, source in prepared.pipeline.carries.items():
-            prepared.host[word][...] = prepared.host[source].reshape(prepared.host[word].shape)
-
-    def _inputs(self, one: Placed) -> list[tuple[str, str]]:
-        """Return every input with the word of the host's array that it comes from."""
-        feeds = one.stage.feeds
-        found = [
-            (array.name, feeds.get(array.name, f"{one.stage.name}.{array.name}")) for array in one.case.spec.inputs
-        ]
-        for _, word in found:
-            self._prepared.host_of(word)
-        return found
-
-    def _outputs(self, one: Placed) -> list[str]:
-        words = [f"{one.stage.name}.{array.name}" for array in one.case.spec.outputs]
-        for word in words:
-            self._prepared.host_of(word)
-        return words
+        for state, source in prepared.pipeline.carries.items():
+            prepared.host[state][...] = prepared.host[source].reshape(prepared.host[state].shape)
 
 
 class _Streams:
@@ -387,19 +367,16 @@ class _Streams:
         self._reached = {position: flow.point() for position in awaited}
 
     def __call__(self) -> None:
+        prepared, flow = self._prepared, self._prepared.flow
         with self._fork:
-            for position, runnable in enumerate(self._prepared.runnables.values()):
-                self._stage(position, runnable)
-        self._prepared.carry()
-
-    def _stage(self, position: int, runnable: Runnable) -> None:
-        flow, lane = self._prepared.flow, self._prepared.lanes[position]
-        for before in lane.after:
-            flow.wait(lane.number, self._reached[before])
-        with flow.lane(lane.number):
-            runnable()
-        if position in self._reached:
-            flow.reached(self._reached[position], lane.number)
+            for position, (lane, runnable) in enumerate(zip(prepared.lanes, prepared.runnables.values(), strict=True)):
+                for before in lane.after:
+                    flow.wait(lane.number, self._reached[before])
+                with flow.lane(lane.number):
+                    runnable()
+                if position in self._reached:
+                    flow.reached(self._reached[position], lane.number)
+        prepared.carry()
 
 
 class _Allocating:
@@ -411,7 +388,7 @@ class _Allocating:
     def __call__(self) -> None:
         prepared = self._prepared
         for stage in prepared.stages:
-            runnable = prepared.runnables[stage.stage.name]
+            runnable = prepared.runnables[stage.name]
             runnable.renew([array.name for array in stage.case.spec.outputs if not array.reads])
             prepared.feed(stage)
             runnable()
@@ -423,8 +400,3 @@ def _graph(prepared: Prepared) -> Callable[[], None]:
     evaluate = _Streams(prepared)
     evaluate()
     return prepared.flow.captured(evaluate)
-
-
-def results_of(prepared: Prepared) -> dict[str, np.ndarray]:
-    """Return the results that were last downloaded, by word."""
-    return {word: prepared.host[word] for word in prepared.pipeline.results}

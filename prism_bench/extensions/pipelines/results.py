@@ -17,8 +17,8 @@ from prism_bench.units import bytes_text, ratio_text, share_text, time_text
 #
 # Latency, throughput, overlap and copies of every form, and the two phases of the LSTM.
 
-_ASKED_PER_SECOND = 50  # operations, as the documents ask of their pipelines
-_PUBLISHED_FRAMES = 191  # a second, as the documents report of their images
+_ASKED_PER_SECOND = 50  # operations; the documents' goal for their pipelines
+_PUBLISHED_FRAMES = 191  # a second; the documents' result for their images
 _GOALS = {"together:graph": 2000.0}  # evaluations a second at S0
 _LSTM_GOAL = 50.0  # times the CPU reference, state on the device, from host to host
 _STATUS_BAD = ("wrong", "crashed", "timed out", "failed")
@@ -29,9 +29,9 @@ class PipelineRow:
     """One form of a pipeline; times in seconds of one evaluation, None with the reason in `missing`.
 
     `latency` is from the host's memory to the host's memory, `steady` without waiting, `launch` the host's part of it;
-    `cpu` what the float64 references take on the CPU. `overlap` is the share of the device's busy time in which two or
-    more pieces of work ran, `traced` what the tracer counted of one evaluation on the device (kernels, copies, times);
-    `moved` counts copies between host and device where they are enqueued. On a CPU `latency` is the wall time.
+    `cpu` is the time of the float64 references on the CPU. `overlap` is the share of the device's busy time in which
+    two or more pieces of work ran, `traced` has the tracer's counts of one evaluation on the device (kernels, copies,
+    times); `moved` counts copies between host and device where they are enqueued. On a CPU `latency` is the wall time.
     """
 
     pipeline: str
@@ -50,13 +50,13 @@ class PipelineRow:
     missing: str | None = None
 
     @property
-    def word(self) -> str:
-        """`pipeline:form`."""
+    def task(self) -> str:
+        """The task `pipeline:form`."""
         return f"{self.pipeline}:{self.form}"
 
     @property
     def per_second(self) -> float | None:
-        """Evaluations a second: without waiting where that was measured, else one by one."""
+        """Evaluations a second: without waiting if measured so, else one by one."""
         seconds = self.steady or self.latency
         return 1 / seconds if seconds else None
 
@@ -68,11 +68,11 @@ class PipelineRow:
     @property
     def goal(self) -> float | None:
         """The goal in evaluations a second."""
-        return _GOALS.get(self.word)
+        return _GOALS.get(self.task)
 
 
 def rows(record: RunRecord) -> tuple[PipelineRow, ...]:
-    """Return a row for every form of the record; a record of kernels has none."""
+    """Return a row for every form of the record; a record of kernels has no rows."""
     on_cpu = {case.kernel: seconds for case in record.cases if (seconds := valid_median(case, "wall_time", "cpu"))}
     return tuple(_row(case, on_cpu.get(case.kernel)) for case in record.cases if case.family == FAMILY)
 
@@ -94,16 +94,16 @@ def _row(case: CaseResult, cpu: float | None) -> PipelineRow:
         launches=case.code.get("launches"),
         lanes=case.code.get("lanes"),
         moved=case.code.get("transfers", {}),
-        traced={name: one["value"] for name, one in values.items() if one.get("value") is not None},
+        traced={name: entry["value"] for name, entry in values.items() if entry.get("value") is not None},
         missing=overlap.get("reason"),
     )
 
 
 @dataclass(frozen=True)
 class Phase:
-    """One way to run a sequence through the LSTM.
+    """A way to run a sequence through the LSTM.
 
-    Seconds, copies and bytes are of one step, from host to host; `against_cpu` is how many times slower the CPU is.
+    Seconds, copies and bytes are of one step, from host to host; `against_cpu` is the CPU's time divided by its time.
     """
 
     name: str
@@ -122,14 +122,14 @@ _PHASES = (
 )
 
 
-def phases(found: Sequence[PipelineRow], steps: int) -> tuple[Phase, ...]:
-    """Return the phases that the rows hold, in the published order; `steps` of a sequence.
+def phases(rows: Sequence[PipelineRow], steps: int) -> tuple[Phase, ...]:
+    """Return the phases of a sequence of `steps` that the rows hold, in the published order.
 
     The CPU's time is the better one of its two ways to compute the sequence.
     """
-    by_word = {row.word: row for row in found if row.status == "ok"}
-    cpu = min((row.cpu for row in found if row.pipeline in ("lstm", "lstm_sequence") and row.cpu), default=None)
-    return tuple(_phase(name, by_word[word], steps, cpu) for name, word in _PHASES if word in by_word)
+    by_task = {row.task: row for row in rows if row.status == "ok"}
+    cpu = min((row.cpu for row in rows if row.pipeline in ("lstm", "lstm_sequence") and row.cpu), default=None)
+    return tuple(_phase(name, by_task[task], steps, cpu) for name, task in _PHASES if task in by_task)
 
 
 def _phase(name: str, row: PipelineRow, steps: int, cpu: float | None) -> Phase:
@@ -144,11 +144,11 @@ def _phase(name: str, row: PipelineRow, steps: int, cpu: float | None) -> Phase:
     )
 
 
-def exit_code(found: Sequence[PipelineRow]) -> int:
-    """Return 1 where a form is wrong or broke, 2 where none could run, else 0."""
-    if any(row.status in _STATUS_BAD for row in found):
+def exit_code(rows: Sequence[PipelineRow]) -> int:
+    """Return 1 where a form is wrong or broke, 2 where no form could run, else 0."""
+    if any(row.status in _STATUS_BAD for row in rows):
         return 1
-    return 0 if any(row.status == "ok" for row in found) else 2
+    return 0 if any(row.status == "ok" for row in rows) else 2
 
 
 # Reports of pipelines in the terminal and as JSON: every form, the published goals, the phases of the LSTM.
@@ -157,20 +157,17 @@ _STYLES = {"ok": "green", "skipped": "yellow"}
 
 
 def pipelines_view(rows: Sequence[PipelineRow], phases: Sequence[Phase]) -> RenderableType:
-    """Return what `pipeline` prints, for a Rich console."""
+    """Return the output of `pipeline` for a Rich console."""
     parts = [_table(rows)]
-    parts += [Text(f"  {row.word}: {row.reason}", style="yellow") for row in rows if row.reason]
+    parts += [Text(f"  {row.task}: {row.reason}", style="yellow") for row in rows if row.reason]
     missing = dict.fromkeys(row.missing for row in rows if row.missing)
     parts += [Text(f"  overlap: {reason}", style="dim") for reason in missing]
-    parts += [Text(_asked(), style="dim")]
-    return Group(*parts, *([Text(), _phases(phases)] if phases else []))
-
-
-def _asked() -> str:
-    return (
+    legend = (
         f"  the documents ask for {_ASKED_PER_SECOND} operations a second and report {_PUBLISHED_FRAMES} frames; "
         "latency is from the host's memory to the host's memory, CPU is the float64 references on NumPy"
     )
+    parts += [Text(legend, style="dim")]
+    return Group(*parts, *([Text(), _phases(phases)] if phases else []))
 
 
 def _grid(*columns: str) -> Table:
@@ -198,7 +195,7 @@ def _table(rows: Sequence[PipelineRow]) -> Table:
     for row in rows:
         verdict = Text("yes" if row.status == "ok" else row.status, style=_STYLES.get(row.status, "bold red"))
         table.add_row(
-            row.word,
+            row.task,
             verdict,
             time_text(row.latency),
             time_text(row.steady),
@@ -231,20 +228,16 @@ def _copies(row: PipelineRow, way: str) -> str:
 def _phases(phases: Sequence[Phase]) -> Table:
     table = _grid("the LSTM's phases, of one step", "from host to host", "copies", "bytes", "times the CPU")
     for phase in phases:
-        table.add_row(phase.name, time_text(phase.step), f"{phase.copies:.3g}", bytes_text(phase.bytes), _times(phase))
+        times = Text(ratio_text(phase.against_cpu))
+        if phase.row.task == "lstm:one_stream" and phase.against_cpu:
+            met = phase.against_cpu >= _LSTM_GOAL
+            times.append(f" (asked {ratio_text(_LSTM_GOAL)})", style="green" if met else "bold red")
+        table.add_row(phase.name, time_text(phase.step), f"{phase.copies:.3g}", bytes_text(phase.bytes), times)
     return table
 
 
-def _times(phase: Phase) -> Text:
-    text = Text(ratio_text(phase.against_cpu))
-    if phase.row.word == "lstm:one_stream" and phase.against_cpu:
-        met = phase.against_cpu >= _LSTM_GOAL
-        text.append(f" (asked {ratio_text(_LSTM_GOAL)})", style="green" if met else "bold red")
-    return text
-
-
 def pipelines_json(rows: Sequence[PipelineRow], phases: Sequence[Phase]) -> dict[str, Any]:
-    """Return the same as plain JSON values; what was not measured is null."""
+    """Return rows and phases as plain JSON values; unmeasured values are null."""
     return {
         "asked_per_second": _ASKED_PER_SECOND,
         "published_frames_per_second": _PUBLISHED_FRAMES,
@@ -255,7 +248,7 @@ def pipelines_json(rows: Sequence[PipelineRow], phases: Sequence[Phase]) -> dict
         "lstm_phases": [
             {
                 "name": phase.name,
-                "form": phase.row.word,
+                "form": phase.row.task,
                 "step_seconds": phase.step,
                 "copies": phase.copies,
                 "bytes": phase.bytes,

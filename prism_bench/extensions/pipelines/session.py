@@ -7,25 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from prism_bench.backends import Backend, Runnable
+from prism_bench.backends import Backend
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid, PrismBenchError
 from prism_bench.extensions.pipelines.definitions import pipelines
-from prism_bench.extensions.pipelines.pipeline import Pipeline, Prepared, form, placed, results_of
+from prism_bench.extensions.pipelines.pipeline import Pipeline, Prepared, form, placed
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.profilers.timeline import COPY, KERNEL, Timeline
 from prism_bench.record.measurement import Measurement, Sample
 from prism_bench.record.run_record import CaseResult, JsonTable, Status
 from prism_bench.run.verification import Entry, compare_outputs
-from prism_bench.spec.arguments import FilledArray
 from prism_bench.spec.inputs import InputArray, given
 
 if TYPE_CHECKING:
     from prism_bench.profilers.cupti import ActivityCollector
 
 
-# Verification of pipelines: every stage against its reference on its actual inputs, then the planted results.
+# Verification of pipelines: every stage compared with its reference on its actual inputs, then the planted results.
 
 
 def check_stages(prepared: Prepared) -> list[Entry]:
@@ -34,47 +33,44 @@ def check_stages(prepared: Prepared) -> list[Entry]:
     prepared.upload()
     entries = []
     for stage in prepared.stages:
-        runnable = prepared.runnables[stage.stage.name]
-        inputs = {array.name: _kept(runnable, array) for array in stage.case.spec.inputs}
+        runnable = prepared.runnables[stage.name]
+        inputs: dict[str, InputArray] = {}
+        for array in stage.case.spec.inputs:
+            content = runnable.arrays([array.name])[array.name]
+            inputs[array.name] = given(content.get() if hasattr(content, "get") else content.copy(), array.dtype)
         runnable()
         outputs = runnable.arrays([output.name for output in stage.case.spec.outputs])
-        found = compare_outputs(prepared.backend, stage.case, inputs, outputs, 0)
-        entries += [entry | {"output": f"{stage.stage.name}.{entry['output']}"} for entry in found]
+        compared = compare_outputs(prepared.backend, stage.case, inputs, outputs, 0)
+        entries += [entry | {"output": f"{stage.name}.{entry['output']}"} for entry in compared]
     return entries
 
 
-def _kept(runnable: Runnable, array: FilledArray) -> InputArray:
-    """Return what the input holds now, as an input array."""
-    held = runnable.arrays([array.name])[array.name]
-    return given(held.get() if hasattr(held, "get") else held.copy(), array.dtype)
-
-
 def check_results(prepared: Prepared, name: str) -> list[Entry]:
-    """Evaluate in the form `name`; its results must equal those of one stream, and hold what was planted."""
+    """Evaluate in the form `name`; require the results of one stream, and those that the pipeline's check expects."""
     expected = _evaluated(prepared, "one_stream")
-    found = _evaluated(prepared, name)
-    different = [word for word in expected if not np.array_equal(expected[word], found[word], equal_nan=True)]
+    actual = _evaluated(prepared, name)
+    different = [key for key in expected if not np.array_equal(expected[key], actual[key], equal_nan=True)]
     complaint = f"{different[0]} is not what one stream makes of the same frame" if different else None
     if not complaint and prepared.pipeline.check:
-        complaint = prepared.pipeline.check(found, prepared.axes)
+        complaint = prepared.pipeline.check(actual, prepared.axes)
     return [{"seed": 0, "output": f"results, {name}", "passed": complaint is None, "error": complaint}]
 
 
 def _evaluated(prepared: Prepared, name: str) -> dict[str, np.ndarray]:
-    """Return the results of an evaluation from the state that the pipeline was prepared with."""
+    """Return the results of an evaluation from the pipeline's initial state."""
     evaluate = form(name, prepared)
     prepared.begin()
     prepared.upload()
     evaluate()
     prepared.download()
     prepared.flow.synchronize()
-    return {word: array.copy() for word, array in results_of(prepared).items()}
+    return {result: prepared.host[result].copy() for result in prepared.pipeline.results}
 
 
-# Times of an evaluation: alone and from the host's memory, or one of many that are enqueued without waiting.
+# Times of an evaluation: a single one from the host's memory, or one of many that are enqueued without waiting.
 
-_BATCH_SECONDS = 20e-3  # of evaluations without waiting, so that the one wait at their end does not count
-MOST = 2000
+_BATCH_SECONDS = 20e-3  # of evaluations without waiting, so that the wait at their end does not count
+_MOST_EVALUATIONS = 2000
 _CRITERIA = {
     "end_to_end_time": Criterion(precision=0.01, min_samples=10, max_samples=60, seconds=0.4),
     "steady_time": Criterion(precision=0.01, min_samples=6, max_samples=20, seconds=0.5),
@@ -82,7 +78,7 @@ _CRITERIA = {
 }
 
 
-class EndToEnd:
+class _EndToEnd:
     """Times the frame from the host, an evaluation, and the results back on the host."""
 
     def __init__(self, prepared: Prepared, evaluate: Callable[[], None], moves: bool = True) -> None:
@@ -100,14 +96,14 @@ class EndToEnd:
         return Sample(perf_counter() - before)
 
 
-class Steady:
-    """Times evaluations one after the other on the device's data; a sample's launch cost is that of one of them."""
+class _Steady:
+    """Times evaluations one after the other on the device's data; a sample's launch cost is the mean of its calls."""
 
     def __init__(self, prepared: Prepared, evaluate: Callable[[], None]) -> None:
         self._flow, self._evaluate = prepared.flow, evaluate
         self._count = 2
         estimate = min(self().seconds for _ in range(2))
-        self._count = max(2, min(MOST, round(_BATCH_SECONDS / max(estimate, 1e-9))))
+        self._count = max(2, min(_MOST_EVALUATIONS, round(_BATCH_SECONDS / max(estimate, 1e-9))))
 
     def __call__(self) -> Sample:
         self._flow.synchronize()
@@ -122,31 +118,21 @@ class Steady:
 def timed(metric: str, once: Callable[[], Sample], subject: str = "kernel") -> list[Measurement]:
     """Return the metric's measurement in this process; with steady times also the host's share, `launch_time`."""
     once()
-    series = sample(once, _CRITERIA[metric], ClockGate())
-    found = [Measurement(metric, subject, (tuple(one.seconds for one in series.samples),))]
-    launches = tuple(one.launch_seconds for one in series.samples if one.launch_seconds is not None)
-    return found + ([Measurement("launch_time", subject, (launches,))] if launches else [])
+    samples = sample(once, _CRITERIA[metric], ClockGate()).samples
+    measurements = [Measurement(metric, subject, (tuple(sample.seconds for sample in samples),))]
+    launches = tuple(sample.launch_seconds for sample in samples if sample.launch_seconds is not None)
+    return measurements + ([Measurement("launch_time", subject, (launches,))] if launches else [])
 
 
-def end_to_end(prepared: Prepared, evaluate: Callable[[], None], name: str) -> list[Measurement]:
-    """Return the time from the host's memory to the host's memory."""
-    return timed("end_to_end_time", EndToEnd(prepared, evaluate, moves=name != "per_call"))
-
-
-def steady(prepared: Prepared, evaluate: Callable[[], None]) -> list[Measurement]:
-    """Return the time without waiting."""
-    return timed("steady_time", Steady(prepared, evaluate))
-
-
-# How much of the time in which a device worked it worked on several things at once.
+# Overlap: the share of the device's busy time in which several pieces of work ran at once.
 
 
 @dataclass(frozen=True)
 class Overlap:
-    """Overlap in one named range.
+    """Overlap in a named range.
 
-    It has `kernels` and `copies`, seconds in which anything ran (`busy`), and in which two pieces of work or more did
-    (`shared`); `span` is from the first start to the last end.
+    It has the numbers of `kernels` and `copies`, the seconds in which any work ran (`busy`) and in which two or more
+    pieces of work ran (`shared`); `span` is from the first start to the last end.
     """
 
     kernels: int
@@ -162,11 +148,15 @@ class Overlap:
 
 
 def overlap(timeline: Timeline, name: str) -> Overlap:
-    """Return what ran between the begin and the end of the range called `name`, which must hold all of its work.
+    """Return the overlap between the begin and the end of the range `name`, which must hold all of its work.
 
     MeasurementInvalid where the timeline has no such range or no work in it.
     """
-    chosen = _inside(timeline, name)
+    chosen = np.zeros(len(timeline.work), bool)
+    names = np.array(timeline.names, object)
+    for place in np.flatnonzero(names[timeline.ranges.name] == name) if len(timeline.ranges) else ():
+        begin, end = timeline.ranges.start[place], timeline.ranges.end[place]
+        chosen |= (timeline.work.start >= begin) & (timeline.work.start < end)
     if not chosen.any():
         raise MeasurementInvalid(f"the timeline holds no work in a range '{name}'")
     start, kind = timeline.work.start[chosen], timeline.work.kind[chosen]
@@ -176,17 +166,8 @@ def overlap(timeline: Timeline, name: str) -> Overlap:
     return Overlap(int((kind == KERNEL).sum()), int((kind == COPY).sum()), float(span), busy * 1e-9, shared * 1e-9)
 
 
-def _inside(timeline: Timeline, name: str) -> np.ndarray:
-    chosen = np.zeros(len(timeline.work), bool)
-    words = np.array(timeline.names, object)
-    for place in np.flatnonzero(words[timeline.ranges.name] == name) if len(timeline.ranges) else ():
-        begin, end = timeline.ranges.start[place], timeline.ranges.end[place]
-        chosen |= (timeline.work.start >= begin) & (timeline.work.start < end)
-    return chosen
-
-
 def depths(start: np.ndarray, end: np.ndarray) -> tuple[float, float]:
-    """How long at least one of the intervals is open, and how long at least two."""
+    """Return the times in which at least one, and at least two, of the intervals are open."""
     times = np.concatenate([start, end])
     steps = np.concatenate([np.ones(len(start), int), -np.ones(len(end), int)])
     order = np.lexsort((steps, times))  # at one time ends come first: what follows at once does not overlap
@@ -194,27 +175,27 @@ def depths(start: np.ndarray, end: np.ndarray) -> tuple[float, float]:
     return float(lengths[depth >= 1].sum()), float(lengths[depth >= 2].sum())
 
 
-# Trace of a form by CUPTI: kernels, copies, and the share that ran side by side.
+# Trace of a form by CUPTI: kernels, copies, and their overlap.
 
 EVALUATIONS = 10
 
 
 class PipelineTracer:
-    """The tracer of a process, which CUPTI allows once; without CUPTI every profile has the reason."""
+    """Tracer of a process, which CUPTI allows once; without CUPTI every profile has the reason."""
 
     def __init__(self) -> None:
         self._collector: ActivityCollector | None = None
 
     def profile(self, name: str, prepared: Prepared, make: Callable[[], Callable[[], None]]) -> JsonTable:
-        """Return the profile of the form that `make` makes: values of one evaluation, or null with the reason."""
+        """Return the profile of the form that `make` returns: values of an evaluation, or null with the reason."""
         try:
             return _profile(overlap(self._watched(name, prepared, make), name))
-        except Exception as error:  # CUPTI raises its own kinds of errors; a tool that fails costs its values alone
+        except Exception as error:  # CUPTI has its own error types; a tool that fails loses only its values
             reason = str(error) or type(error).__name__
             return {"tool": "cupti", "values": {"overlap_share": {"value": None, "unit": "1", "reason": reason}}}
 
     def _watched(self, name: str, prepared: Prepared, make: Callable[[], Callable[[], None]]) -> Timeline:
-        """Trace the form, made while CUPTI watches: a graph that was made before need not show its kernels."""
+        """Trace the form, made while CUPTI watches: an older graph need not show its kernels."""
         from prism_bench.profilers.cupti import ActivityCollector
 
         if self._collector is None:
@@ -231,32 +212,32 @@ class PipelineTracer:
         return self._collector.timeline()
 
 
-def _profile(found: Overlap) -> JsonTable:
-    seconds = {"busy_seconds": found.busy, "span_seconds": found.span, "shared_seconds": found.shared}
+def _profile(work: Overlap) -> JsonTable:
+    seconds = {"busy_seconds": work.busy, "span_seconds": work.span, "shared_seconds": work.shared}
     values = {
-        "overlap_share": _value(found.share, "1"),
-        "kernels": _value(found.kernels / EVALUATIONS, "1"),
-        "copies": _value(found.copies / EVALUATIONS, "1"),
+        "overlap_share": _value(work.share, "1"),
+        "kernels": _value(work.kernels / EVALUATIONS, "1"),
+        "copies": _value(work.copies / EVALUATIONS, "1"),
         **{key: _value(value / EVALUATIONS, "s") for key, value in seconds.items()},
     }
-    return {"tool": "cupti", "kernels": found.kernels, "values": values}
+    return {"tool": "cupti", "kernels": work.kernels, "values": values}
 
 
 def _value(value: float | None, unit: str) -> JsonTable:
     return {"value": value, "unit": unit, "source": "activity records"}
 
 
-# Session of one worker: verifies and times forms of pipelines.
+# Session of a worker: verifies and times forms of pipelines.
 
 FAMILY = "pipelines"
-_ON_CPU = "one_stream"  # the form whose record holds the time of the CPU
+_ON_CPU = "one_stream"  # the form whose record has the time of the CPU
 
 
 class PipelineSession:
     """A session on a backend that stays open.
 
-    The first process verifies, traces and times the CPU, and nothing else: a tracer cannot be removed from its process.
-    The others only time.
+    The first process only verifies, traces and times the CPU: a tracer cannot be removed from its process. The others
+    only time.
     """
 
     def __init__(self, backend: Backend, catalogue: Catalogue, label: str, *, first: bool, timed: bool = True) -> None:
@@ -280,16 +261,22 @@ class PipelineSession:
 
     def _measured(self, prepared: Prepared, name: str) -> CaseResult:
         pipeline = prepared.pipeline
-        entries = self._verified(prepared, name) if self._first else []
+        if not self._first:
+            return self._result(pipeline, name, "ok", measurements=tuple(self._times(prepared, name)))
+        if pipeline.name not in self._stages:  # all forms run the same stages
+            self._stages[pipeline.name] = check_stages(prepared)
+        entries = self._stages[pipeline.name] + check_results(prepared, name)
         wrong = next((entry for entry in entries if not entry["passed"]), None)
         if wrong:
             reason = self._complaint(pipeline, wrong)
             return self._result(pipeline, name, "wrong", reason, verification=tuple(entries))
-        evaluate = form(name, prepared)
-        if not self._first:
-            return self._result(pipeline, name, "ok", measurements=tuple(self._times(prepared, evaluate, name)))
-        code = _moved(prepared, evaluate, name)
-        profile = self._traced(prepared, name) if self._watches else {}
+        code, profile = _moved(prepared, form(name, prepared), name), {}
+        measurements: list[Measurement] = []
+        if self._watches:
+            profile = self._tracer.profile(f"{pipeline.name}:{name}", prepared, lambda: form(name, prepared))
+        if self._watches and name == _ON_CPU:  # the float64 references one after the other, on NumPy
+            with Prepared(pipeline, self._label, self._catalogue, NumpyBackend()) as on_cpu:
+                measurements = timed("wall_time", _EndToEnd(on_cpu, form(_ON_CPU, on_cpu)), "cpu")
         return self._result(
             pipeline,
             name,
@@ -297,28 +284,14 @@ class PipelineSession:
             verification=tuple(entries),
             code=code,
             profile=profile,
-            measurements=tuple(self._on_cpu(pipeline)) if self._watches and name == _ON_CPU else (),
+            measurements=tuple(measurements),
         )
 
-    def _traced(self, prepared: Prepared, name: str) -> JsonTable:
-        return self._tracer.profile(f"{prepared.pipeline.name}:{name}", prepared, lambda: form(name, prepared))
-
-    def _verified(self, prepared: Prepared, name: str) -> list[Entry]:
-        """Verify the stages once for all forms, which run the same ones, and the results of this form."""
-        known = self._stages.get(prepared.pipeline.name)
-        if known is None:
-            known = self._stages[prepared.pipeline.name] = check_stages(prepared)
-        return known + check_results(prepared, name)
-
-    def _times(self, prepared: Prepared, evaluate: Callable[[], None], name: str) -> list[Measurement]:
-        if self._backend.name != "cuda":
-            return timed("wall_time", EndToEnd(prepared, evaluate, moves=name != "per_call"))
-        return end_to_end(prepared, evaluate, name) + (steady(prepared, evaluate) if name != "per_call" else [])
-
-    def _on_cpu(self, pipeline: Pipeline) -> list[Measurement]:
-        """Time the float64 references one after the other, on NumPy."""
-        with Prepared(pipeline, self._label, self._catalogue, NumpyBackend()) as prepared:
-            return timed("wall_time", EndToEnd(prepared, form(_ON_CPU, prepared)), "cpu")
+    def _times(self, prepared: Prepared, name: str) -> list[Measurement]:
+        evaluate, moves, on_device = form(name, prepared), name != "per_call", self._backend.name == "cuda"
+        end_to_end = _EndToEnd(prepared, evaluate, moves)
+        measurements = timed("end_to_end_time" if on_device else "wall_time", end_to_end)
+        return measurements + (timed("steady_time", _Steady(prepared, evaluate)) if on_device and moves else [])
 
     def _complaint(self, pipeline: Pipeline, entry: Entry) -> str:
         where = f"{pipeline.name} on {self._backend.name}: {entry['output']}"
@@ -334,7 +307,7 @@ class PipelineSession:
     ) -> CaseResult:
         workload = dict(pipeline.workloads.get(self._label, {}))
         text = ",".join(f"{axis}={value}" for axis, value in workload.items())
-        cases = [one.case for one in placed(pipeline, self._label, self._catalogue)]
+        cases = [stage.case for stage in placed(pipeline, self._label, self._catalogue)]
         return CaseResult(
             name=f"{pipeline.name}:{name}[{text}]",
             kernel=pipeline.name,
@@ -353,7 +326,7 @@ class PipelineSession:
 def _moved(prepared: Prepared, evaluate: Callable[[], None], name: str) -> JsonTable:
     """Return the copies of one evaluation, counted where they are enqueued, and its launches."""
     before = vars(prepared.transfers).copy()
-    EndToEnd(prepared, evaluate, moves=name != "per_call")()
+    _EndToEnd(prepared, evaluate, moves=name != "per_call")()
     moved = {key: value - before[key] for key, value in vars(prepared.transfers).items()}
     launches = sum(runnable.evidence().get("launches", 0) for runnable in prepared.runnables.values())
     return {"transfers": moved, "launches": launches, "lanes": 1 + max(lane.number for lane in prepared.lanes)}

@@ -25,7 +25,7 @@ def complaints(pipeline, label, backend, forms):
 
 def test_there_are_thirteen():
     assert 13 == len(INTEGRATION) == len({pipeline.name for pipeline in INTEGRATION})
-    assert {one.name for one in (*INTEGRATION, *PHASES)} == set(KNOWN)
+    assert {pipeline.name for pipeline in (*INTEGRATION, *PHASES)} == set(KNOWN)
 
 
 @pytest.mark.parametrize("pipeline", [*INTEGRATION, *PHASES], ids=lambda pipeline: pipeline.name)

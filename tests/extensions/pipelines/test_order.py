@@ -17,7 +17,7 @@ class Watched(NumpyBackend):
         return WatchedFlow()
 
 
-@pytest.fixture(params=[TOY, KNOWN["image"], KNOWN["together"], KNOWN["dendritic"]], ids=lambda one: one.name)
+@pytest.fixture(params=[TOY, KNOWN["image"], KNOWN["together"], KNOWN["dendritic"]], ids=lambda pipeline: pipeline.name)
 def watched(request, monkeypatch):
     """A prepared pipeline whose stages tell the flow that they were enqueued."""
     with Prepared(request.param, "small", CATALOGUE, Watched()) as prepared:
@@ -46,9 +46,9 @@ class _Telling:
 def test_who_is_fed_comes_after_who_feeds(watched, name):
     evaluate = form(name, watched)
     evaluate()
-    for one in watched.stages:
-        for word in one.stage.feeds.values():
-            assert watched.flow.comes_after(one.stage.name, place_of(word)[0])
+    for stage in watched.stages:
+        for buffer in stage.stage.feeds.values():
+            assert watched.flow.comes_after(stage.name, place_of(buffer)[0])
 
 
 def test_what_a_graph_holds_was_launched_before(watched, monkeypatch):
@@ -62,22 +62,22 @@ def test_what_a_graph_holds_was_launched_before(watched, monkeypatch):
 def test_carries_come_after_everything_and_the_next_evaluation_after_them(watched):
     evaluate = form("streams", watched)
     evaluate()
-    names = [one.stage.name for one in watched.stages]
+    names = [stage.name for stage in watched.stages]
     carried = [name for name, *_ in watched.flow.work if name.startswith("carry")]
     assert len(watched.pipeline.carries) == len(carried)
     assert all(watched.flow.comes_after(carry, name) for carry in carried for name in names)
     last = names[-1] if not carried else carried[-1]
-    first_done = [one for one in watched.flow.work if one[0] == last][-1]
+    first_done = [work for work in watched.flow.work if work[0] == last][-1]
     evaluate()
     for name in names:
-        known = [one for one in watched.flow.work if one[0] == name][-1][3]
+        known = [work for work in watched.flow.work if work[0] == name][-1][3]
         assert known.get(first_done[1], 0) >= first_done[2]
 
 
 def test_lane_0_ends_after_all_lanes(watched):
     form("streams", watched)()
     watched.flow.enqueue("download")
-    assert all(watched.flow.comes_after("download", one.stage.name) for one in watched.stages)
+    assert all(watched.flow.comes_after("download", stage.name) for stage in watched.stages)
 
 
 def test_some_lanes_really_run_beside_one_another():

@@ -14,7 +14,7 @@ from tests.extensions.pipelines.toys import TOY, chain, stage
 
 
 @pytest.mark.parametrize(
-    ("pipeline", "words"),
+    ("pipeline", "reason"),
     [
         (chain(stage("a", x="b.y"), stage("b")), "a.x is fed by b.y, no stage before it"),
         (chain(stage("a"), stage("a")), "two stages have one name"),
@@ -26,8 +26,8 @@ from tests.extensions.pipelines.toys import TOY, chain, stage
         (chain(Stage("a", "relu", lambda m: Workload(n=m))), "workload of a asks for 'm'"),
     ],
 )
-def test_what_does_not_fit_is_refused(pipeline, words):
-    with pytest.raises(SpecError, match=words):
+def test_what_does_not_fit_is_refused(pipeline, reason):
+    with pytest.raises(SpecError, match=reason):
         placed(pipeline, "small", CATALOGUE)
 
 
@@ -66,15 +66,15 @@ def test_a_shared_input_is_no_dependency():
 
 def test_together_keeps_all_parts_apart():
     both = together("both", "two toys", (TOY, replace(chain(stage("only")), name="other")))
-    assert ["toy_first", "toy_left", "toy_right", "other_only"] == [one.name for one in both.stages]
+    assert ["toy_first", "toy_left", "toy_right", "other_only"] == [stage.name for stage in both.stages]
     assert (("toy_first.x", "other_only.x"), ("toy_right.y", "other_only.y")) == (both.frame, both.results)
     assert {"small": Workload(n=8), "S0": Workload(n=100)} == both.workloads
     assert 3 == len({number for number, _ in numbers(both)})
 
 
 def test_its_stages_are_launched_as_the_catalogue_s_choices_have_it():
-    plain = [(name, one.case) for name in KNOWN for one in placed(KNOWN[name], "small", CATALOGUE) if one.case.tunable]
-    name, case = plain[0]
-    other = next(one.choice for one in case.configurations(Device())[1:])
+    plain = [(name, stage.case) for name in KNOWN for stage in placed(KNOWN[name], "small", CATALOGUE)]
+    name, case = next((name, case) for name, case in plain if case.tunable)
+    other = case.configurations(Device())[1].choice
     chosen = placed(KNOWN[name], "small", replace(CATALOGUE, choices={case.name: other}))
-    assert other in [one.case.choice for one in chosen]
+    assert other in [stage.case.choice for stage in chosen]

@@ -16,9 +16,9 @@ def shown(view):
 
 
 def test_pipelines_beside_what_was_asked():
-    found = rows(record(program("together", "graph", steady=1e-4, overlap=0.5), program("lstm", "one_stream", cpu=4e-2),
+    forms = rows(record(program("together", "graph", steady=1e-4, overlap=0.5), program("lstm", "one_stream", cpu=4e-2),
                         program("image", "graph", status="wrong")))  # fmt: skip
-    text = shown(pipelines_view(found, phases(found, 16)))
+    text = shown(pipelines_view(forms, phases(forms, 16)))
     assert "(asked 2,000)" in text and "50 %" in text
     assert "image:graph: scripted" in text
     assert "200x (asked 50.0x)" in text
@@ -26,8 +26,8 @@ def test_pipelines_beside_what_was_asked():
 
 
 def test_pipelines_as_json():
-    found = rows(record(program("lstm", "one_stream", cpu=4e-2)))
-    plain = json.loads(json.dumps(pipelines_json(found, phases(found, 16)), allow_nan=False))
+    forms = rows(record(program("lstm", "one_stream", cpu=4e-2)))
+    plain = json.loads(json.dumps(pipelines_json(forms, phases(forms, 16)), allow_nan=False))
     assert ("lstm", 50, 191) == (
         plain["pipelines"][0]["pipeline"], plain["asked_per_second"], plain["published_frames_per_second"],
     )  # fmt: skip

@@ -15,16 +15,16 @@ LSTM = record(
 
 def test_one_form():
     row = rows(record(program("together", "graph", steady=2e-4, latency=5e-4, overlap=0.25)))[0]
-    assert ("together:graph", 4, 2, 0.25, 2000.0) == (row.word, row.launches, row.lanes, row.overlap, row.goal)
+    assert ("together:graph", 4, 2, 0.25, 2000.0) == (row.task, row.launches, row.lanes, row.overlap, row.goal)
     assert {"overlap_share": 0.25} == row.traced
     assert 5000 == pytest.approx(row.per_second, rel=0.01)
     assert 1e-4 == pytest.approx(row.launch, rel=0.01)
 
 
 def test_the_cpu_stands_beside_every_form_of_its_pipeline():
-    found = {row.word: row for row in rows(LSTM)}
-    assert 200 == pytest.approx(found["lstm:graph"].against_cpu, rel=0.01)
-    assert 5 == pytest.approx(found["lstm:per_call"].against_cpu, rel=0.01)
+    by_task = {row.task: row for row in rows(LSTM)}
+    assert 200 == pytest.approx(by_task["lstm:graph"].against_cpu, rel=0.01)
+    assert 5 == pytest.approx(by_task["lstm:per_call"].against_cpu, rel=0.01)
 
 
 def test_no_tracer_no_overlap_but_its_reason():
@@ -33,11 +33,13 @@ def test_no_tracer_no_overlap_but_its_reason():
 
 
 def test_phases_of_one_step_against_the_better_cpu():
-    found = phases(rows(LSTM), 16)
-    assert ["lstm:per_call", "lstm:one_stream", "lstm:graph", "lstm_sequence:one_stream"] == [p.row.word for p in found]
-    assert [2e-4, 1e-5, 5e-6, 4e-6] == [pytest.approx(phase.step, rel=0.01) for phase in found]
-    assert (3 / 16, 2500 / 16) == (found[0].copies, found[0].bytes)
-    assert 75 == pytest.approx(found[1].against_cpu, rel=0.01)
+    lstm = phases(rows(LSTM), 16)
+    assert ["lstm:per_call", "lstm:one_stream", "lstm:graph", "lstm_sequence:one_stream"] == [
+        phase.row.task for phase in lstm
+    ]
+    assert [2e-4, 1e-5, 5e-6, 4e-6] == [pytest.approx(phase.step, rel=0.01) for phase in lstm]
+    assert (3 / 16, 2500 / 16) == (lstm[0].copies, lstm[0].bytes)
+    assert 75 == pytest.approx(lstm[1].against_cpu, rel=0.01)
 
 
 def test_without_an_lstm_there_are_no_phases():

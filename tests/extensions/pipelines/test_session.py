@@ -37,22 +37,22 @@ def session(monkeypatch):
 
 
 def metrics(result):
-    return {(one.metric, one.subject) for one in result.measurements}
+    return {(measurement.metric, measurement.subject) for measurement in result.measurements}
 
 
 def test_the_first_process_verifies_traces_and_times_the_cpu_alone(session):
-    found = session().task("dendritic:one_stream")
-    assert ("ok", "dendritic:one_stream[neurons=5,dendrites=3,inputs=8]") == (found.status, found.name)
-    assert {("wall_time", "cpu")} == metrics(found)
-    assert 5 == len(found.verification)
-    assert "not for dendritic:one_stream" == found.profile["values"]["overlap_share"]["reason"]
-    assert {"up": 1, "up_bytes": 480, "down": 2, "down_bytes": 25} == found.code["transfers"]
+    result = session().task("dendritic:one_stream")
+    assert ("ok", "dendritic:one_stream[neurons=5,dendrites=3,inputs=8]") == (result.status, result.name)
+    assert {("wall_time", "cpu")} == metrics(result)
+    assert 5 == len(result.verification)
+    assert "not for dendritic:one_stream" == result.profile["values"]["overlap_share"]["reason"]
+    assert {"up": 1, "up_bytes": 480, "down": 2, "down_bytes": 25} == result.code["transfers"]
 
 
 def test_later_processes_only_time(session):
-    found = session(first=False).task("dendritic:graph")
-    assert {("end_to_end_time", "kernel"), ("steady_time", "kernel"), ("launch_time", "kernel")} == metrics(found)
-    assert ((), {}) == (found.verification, found.profile)
+    result = session(first=False).task("dendritic:graph")
+    assert {("end_to_end_time", "kernel"), ("steady_time", "kernel"), ("launch_time", "kernel")} == metrics(result)
+    assert ((), {}) == (result.verification, result.profile)
 
 
 def test_a_call_that_waits_each_time_has_no_steady_time(session):
@@ -62,9 +62,9 @@ def test_a_call_that_waits_each_time_has_no_steady_time(session):
 def test_stages_are_verified_once_for_all_forms(session, monkeypatch):
     seen, checked = [], sessions.check_stages
     monkeypatch.setattr(sessions, "check_stages", lambda prepared: seen.append(1) or checked(prepared))
-    one = session()
+    opened = session()
     for form in ("one_stream", "streams"):
-        one.task(f"dendritic:{form}")
+        opened.task(f"dendritic:{form}")
     assert [1] == seen
 
 
@@ -72,9 +72,9 @@ def test_a_wrong_stage_has_no_time(session, monkeypatch):
     entry = {"passed": False, "output": "soma.spikes", "differing": 1, "compared": 5, "actual": 1.0, "expected": 0.0,
              "tolerance": "exact"}  # fmt: skip
     monkeypatch.setattr(sessions, "check_stages", lambda prepared: [entry])
-    found = session().task("dendritic:one_stream")
-    assert ("wrong", ()) == (found.status, found.measurements)
-    assert "soma.spikes: 1 of 5 elements differ, the worst is 1, reference 0 (exact)" in found.reason
+    result = session().task("dendritic:one_stream")
+    assert ("wrong", ()) == (result.status, result.measurements)
+    assert "soma.spikes: 1 of 5 elements differ, the worst is 1, reference 0 (exact)" in result.reason
 
 
 @pytest.mark.parametrize(
@@ -85,5 +85,5 @@ def test_what_cannot_run_here_is_skipped_with_its_reason(session, monkeypatch, e
         def prepare(self, case, inputs):
             raise error
 
-    found = session(backend=Broken()).task("dendritic:one_stream")
-    assert (status, True) == (found.status, str(error) in found.reason)
+    result = session(backend=Broken()).task("dendritic:one_stream")
+    assert (status, True) == (result.status, str(error) in result.reason)

@@ -44,8 +44,8 @@ class Planted:
 
 @pytest.fixture
 def prepared():
-    with Prepared(TOY, "small", CATALOGUE, Watched()) as found:
-        yield found
+    with Prepared(TOY, "small", CATALOGUE, Watched()) as pipeline:
+        yield pipeline
 
 
 def test_values_are_those_of_one_evaluation(prepared, monkeypatch):
@@ -58,7 +58,7 @@ def test_values_are_those_of_one_evaluation(prepared, monkeypatch):
 
     for name in ("toy:graph", "toy:streams"):
         profile = tracer.profile(name, prepared, made)
-        values = {key: one["value"] for key, one in profile["values"].items()}
+        values = {key: entry["value"] for key, entry in profile["values"].items()}
         assert (0.25, 2 / EVALUATIONS, 1 / EVALUATIONS) == (
             pytest.approx(values["overlap_share"]), values["kernels"], values["copies"],
         )  # fmt: skip

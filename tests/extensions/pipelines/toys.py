@@ -13,8 +13,8 @@ def stage(name, kernel="relu", **feeds):
 def chain(*stages, **changes):
     """A pipeline whose frame is the first stage's x and whose result is the last one's y."""
     first, last = stages[0].name, stages[-1].name
-    words = {"frame": (f"{first}.x",), "results": (f"{last}.y",), "workloads": SIZES} | changes
-    return Pipeline(name="toy", meaning="a toy", stages=stages, **words)
+    fields = {"frame": (f"{first}.x",), "results": (f"{last}.y",), "workloads": SIZES} | changes
+    return Pipeline(name="toy", meaning="a toy", stages=stages, **fields)
 
 
 TOY = chain(stage("first"), stage("left", "sigmoid", x="first.y"), stage("right", "tanh_activation", x="first.y"))

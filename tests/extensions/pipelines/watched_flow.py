@@ -26,8 +26,8 @@ class WatchedFlow(Flow):
 
     def comes_after(self, later, earlier):
         """Whether the last work of the first name cannot begin before the last one of the second has ended."""
-        *_, (_, lane, place, _) = [one for one in self.work if one[0] == earlier]
-        *_, (_, _, _, known) = [one for one in self.work if one[0] == later]
+        *_, (_, lane, place, _) = [work for work in self.work if work[0] == earlier]
+        *_, (_, _, _, known) = [work for work in self.work if work[0] == later]
         return known.get(lane, 0) >= place
 
     def point(self):

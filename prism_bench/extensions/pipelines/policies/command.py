@@ -40,28 +40,31 @@ def command(
 
     The measured policy for products of matrices, entropy windows and LSTM batches.
     """
-    parts = _parts(options.patterns(policies, filter))
+    from prism_bench.extensions.pipelines.policies.measuring import PARTS, PolicyMeasurement, keep
+    from prism_bench.workflows.tuning_session import Bench
+
+    parts = tuple(options.patterns(policies, filter)) or PARTS
+    for part in parts:
+        if part not in PARTS:
+            raise unknown("policy", part, PARTS)
     products = {"operands": operands, "tolerance": tolerance, "shape": _shape(shape)}
     name = options.choose_backend(backend, quiet=json).name
     if not measure:
         _show(_stored(name, store), parts, products, json=json)
         raise SystemExit(0)
-    from prism_bench.extensions.pipelines.policies.measuring import PolicyMeasurement, keep
-    from prism_bench.workflows.tuning_session import Bench
-
-    save: Saver[Measured, Path] = Saver(lambda found: keep(found, store))
+    save: Saver[Measured, Path] = Saver(lambda measured: keep(measured, store))
     bench = Bench(name, options.open_catalogue(catalogue), timeout)
     with files.held():
         with progress_bar() as report:
-            found, left = PolicyMeasurement(bench, processes, report).parts(parts, save.finish)
-        _show(found if save.problem else _stored(name, store), parts, products, json=json)
+            measured, left = PolicyMeasurement(bench, processes, report).parts(parts, save.finish)
+        _show(measured if save.problem else _stored(name, store), parts, products, json=json)
         for case, reason in left.items():
             options.remark(f"left out: {case}: {reason}")
         raise SystemExit(save.exit_code(2 if left else 0))
 
 
 def _show(measured: "Measured", parts: Sequence[str], products: Mapping[str, Any], *, json: bool) -> None:
-    """Print the measured policies, and what follows from them."""
+    """Print the measured policies and their choices."""
     from prism_bench.report.plain import measured_json
     from prism_bench.report.terminal.tuning import measured_view
 
@@ -70,16 +73,6 @@ def _show(measured: "Measured", parts: Sequence[str], products: Mapping[str, Any
         lambda: measured_view(measured, parts, **products),
         json=json,
     )
-
-
-def _parts(wanted: Sequence[str]) -> tuple[str, ...]:
-    """Return the chosen parts, all without a choice."""
-    from prism_bench.extensions.pipelines.policies.measuring import PARTS
-
-    for part in wanted:
-        if part not in PARTS:
-            raise unknown("policy", part, PARTS)
-    return tuple(wanted) or PARTS
 
 
 def _shape(text: str | None) -> dict[str, int] | None:
@@ -93,17 +86,17 @@ def _shape(text: str | None) -> dict[str, int] | None:
 
 
 def _stored(backend: str, folder: Path) -> "Measured":
-    """Return the policies measured on this machine; ResultsError if that was another device."""
+    """Return the policies measured on this machine; ResultsError without any, or with those of another device."""
     from prism_bench.backends import open_backend
     from prism_bench.record.identity import machine
     from prism_bench.workflows.tuning.crossover import path_for, read_measured
 
     facts = open_backend(backend).facts()
     path = path_for(machine(facts)["id"], folder)
-    found = read_measured(path)
-    if found is None:
+    measured = read_measured(path)
+    if measured is None:
         raise ResultsError(f"{path}: nothing was measured here yet; prism-bench select --measure does")
-    if (found.device, found.backend) != (facts["device"], backend):
-        own, other = f"{found.device} ({found.backend})", f"{facts['device']} ({backend})"
-        raise ResultsError(f"{path}: measured on {own}, not on {other}; prism-bench select --measure does it here")
-    return found
+    if (measured.device, measured.backend) != (facts["device"], backend):
+        there, here = f"{measured.device} ({measured.backend})", f"{facts['device']} ({backend})"
+        raise ResultsError(f"{path}: measured on {there}, not on {here}; prism-bench select --measure does it here")
+    return measured

@@ -29,7 +29,7 @@ from prism_bench.workflows.tuning.crossover import (
 )
 from prism_bench.workflows.tuning_session import Bench, Trial, Trials, timed_in_turn
 
-# What another entropy window does to the result, on a seeded scene and in float64.
+# Effect of another entropy window on the result, on a seeded scene and in float64.
 
 USUAL = 16  # the window that others are compared with
 _SPOTS, _RADIUS, _HEAT = 6, 6, 0.25
@@ -50,12 +50,12 @@ def entropies(case: Case) -> np.ndarray:
 
 
 def window_row(window: int, seconds: float, by_window: Mapping[int, np.ndarray]) -> Window:
-    """Return what the window does to the entropies, which `by_window` has for every one and for `USUAL`."""
-    own, usual = by_window[window], by_window[USUAL]
-    moved = np.digitize(own, _CUTS) != np.digitize(usual, _CUTS)
-    difference = float(np.abs(own - usual).mean())
-    rows, cols = own.shape
-    return Window(rows, cols, window, seconds, float(own.mean()), difference, float(moved.mean()))
+    """Return the effect of the window on the entropies; `by_window` has the entropies of the window and of `USUAL`."""
+    entropy, usual = by_window[window], by_window[USUAL]
+    moved = np.digitize(entropy, _CUTS) != np.digitize(usual, _CUTS)
+    difference = float(np.abs(entropy - usual).mean())
+    rows, cols = entropy.shape
+    return Window(rows, cols, window, seconds, float(entropy.mean()), difference, float(moved.mean()))
 
 
 # Measurements behind the policies: forms of a product by shape, entropy windows by image, LSTM batches.
@@ -73,9 +73,9 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class PolicyMeasurement:
-    """Verifies and times cases of the catalogue at chosen sizes; `left` gives by case why one has no time.
+    """Verifies and times cases of the catalogue at chosen sizes; `left` has the reasons of cases without a time.
 
-    A row exists where everything in it has a time.
+    A row exists where all of its cases have times.
     """
 
     def __init__(self, bench: Bench, processes: int, report: Callable[[Progress], None]) -> None:
@@ -89,35 +89,35 @@ class PolicyMeasurement:
         return self._bench.backend == "cuda"
 
     def parts(self, names: Sequence[str], keep: Callable[[Measured], object]) -> tuple[Measured, dict[str, str]]:
-        """Return the rows of the parts, and why cases or parts have no time; `keep` takes them after each part.
+        """Return the rows of the parts, and the reasons of cases and parts without times; call `keep` after each part.
 
-        An interrupt ends it with the parts that are measured by then; KeyboardInterrupt where there is none.
+        After an interrupt return the parts that are measured by then; KeyboardInterrupt before the first part is.
         """
-        found: Measured | None = None
+        parts: Measured | None = None
         for name in names:
             try:
                 with files.allowed():
                     measured = self.part(name)
             except KeyboardInterrupt:
-                if found is None:
+                if parts is None:
                     raise
-                return found, {**self.left, name: "interrupted"}
-            found = replace(found, **{name: getattr(measured, name)}) if found else measured
-            keep(found)
-        if found is None:
+                return parts, {**self.left, name: "interrupted"}
+            parts = replace(parts, **{name: getattr(measured, name)}) if parts else measured
+            keep(parts)
+        if parts is None:
             raise ValueError("no part was chosen")
-        return found, self.left
+        return parts, self.left
 
     def part(self, name: str) -> Measured:
-        """Return the rows of that part, with their machine and toolchain."""
-        found: dict[str, Any] = {name: getattr(self, name)()}
+        """Return the rows of the part, with their machine and toolchain."""
+        rows: dict[str, Any] = {name: getattr(self, name)()}
         return Measured(
             machine=identity.machine(self.facts)["id"],
             device=self.facts.get("device", ""),
             backend=self._bench.backend,
             toolchain=toolchain_of(self.facts),
             created=identity.timestamp(datetime.now(UTC)),
-            **found,
+            **rows,
         )
 
     def matmul(self) -> tuple[CrossoverRow, ...]:
@@ -135,7 +135,7 @@ class PolicyMeasurement:
         return tuple(_row(shape, trials, seconds) for shape in shapes if _needed(shape) <= set(seconds))
 
     def windows(self) -> tuple[Window, ...]:
-        """Return every image at every window; results are those of the float64 reference on a seeded scene."""
+        """Return a row for every image and window; entropies are of the float64 reference on a seeded scene."""
         images = _IMAGES if self.on_device else _SMALL_IMAGES
         cases = {
             (rows, cols, w): self._case("pixel_entropy", rows=rows, cols=cols, window=w)
@@ -143,15 +143,15 @@ class PolicyMeasurement:
             for w in _WINDOWS
         }
         _, seconds = self._measured(cases)
-        found: list[Window] = []
+        windows: list[Window] = []
         for rows, cols in images:
             by_window = {w: entropies(cases[rows, cols, w]) for w in _WINDOWS}
             timed = [w for w in _WINDOWS if (rows, cols, w) in seconds]
-            found += [window_row(w, seconds[rows, cols, w], by_window) for w in timed]
-        return tuple(found)
+            windows += [window_row(w, seconds[rows, cols, w], by_window) for w in timed]
+        return tuple(windows)
 
     def batches(self) -> tuple[Batch, ...]:
-        """Return a sequence at every batch."""
+        """Return a row for every batch of a sequence."""
         sizes, batches = (_SEQUENCE, _MORE_BATCHES) if self.on_device else (_SMALL_SEQUENCE, _BATCHES)
         cases = {batch: self._case("lstm_cell:sequence", batch=batch, **sizes) for batch in batches}
         trials, seconds = self._measured(cases)
@@ -161,7 +161,7 @@ class PolicyMeasurement:
         return self._bench.catalogue.anywhere(f"{kernel}[{','.join(f'{axis}={size}' for axis, size in axes.items())}]")
 
     def _measured(self, cases: Mapping[_Key, Case]) -> tuple[dict[_Key, Trial], dict[_Key, float]]:
-        """Return the trials that verified the cases, and medians over fresh processes of those that have times."""
+        """Return the trials that verified the cases, and the medians over new processes of cases with times."""
         total, done = len(cases) * (1 + self._processes), count()
 
         def report(process: int, case: Case) -> None:
@@ -188,7 +188,7 @@ class PolicyMeasurement:
 
 
 def keep(measured: Measured, folder: Path) -> Path:
-    """Put it into the store and return the path."""
+    """Store the measured policies and return their path."""
     return write_measured(measured, path_for(measured.machine, folder))
 
 
