@@ -166,7 +166,7 @@ def _print(contest: "Contest", json: bool) -> None:
 
 
 def checks() -> "Iterator[Check]":
-    """Yield one check of the doctor for each library of allocators; none is imported, which could take seconds."""
+    """Yield a check of the doctor for each library of allocators, without its import, which could take seconds."""
     from prism_bench.doctor.checks import missing, works
 
     for module, cure in (("cupy", f"{pip_install('cuda13')}, or cuda12"), ("rmm", "install rmm-cu13")):

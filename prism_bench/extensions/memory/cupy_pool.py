@@ -36,7 +36,7 @@ def _is_captured(stream: Hashable) -> bool:
 
 
 class CudaSource:
-    """The current device by way of CuPy; streams are known by their handles."""
+    """The current device through CuPy; streams are identified by their handles."""
 
     def __init__(self) -> None:
         self._streams: dict[Hashable, Any] = {}
@@ -73,7 +73,7 @@ class CudaSource:
         return mark is not _IN_A_GRAPH and mark.done
 
     def wait(self, stream: Hashable, mark: Any) -> None:
-        """Wait for the mark; while the stream is captured the host waits, since a graph cannot wait for other work."""
+        """Make the stream wait for the mark; the host waits instead while it is captured into a graph."""
         if mark is _IN_A_GRAPH:
             return
         if _is_captured(stream):
@@ -129,7 +129,7 @@ class PoolAllocator:
 
 
 class Addresses(cupy.cuda.MemoryHook):
-    """Hook that reports to extents what CuPy's own pool does; other allocators do not call hooks."""
+    """Hook that reports the operations of CuPy's own pool to extents; other allocators do not call hooks."""
 
     name = "prism-bench extents"
 
@@ -151,10 +151,10 @@ class Addresses(cupy.cuda.MemoryHook):
 # The allocators that are compared, by name, as CuPy takes them, with their own counts.
 #
 # cupy          CuPy's own pool, its default: best fit in chunks that are cut and joined again
-# size_class    ours
+# size_class    this package's pool
 # async         cudaMallocAsync, the driver's stream-ordered pool, by CuPy's MemoryAsyncPool
-# none          cudaMalloc and cudaFree every time
-# rmm           RAPIDS' pool, where it is installed
+# none          cudaMalloc and cudaFree for every request
+# rmm           RAPIDS' pool, if installed
 
 
 @dataclass(frozen=True)
@@ -276,12 +276,12 @@ class Recorder:
         return cupy.cuda.MemoryPointer(_Watched(pointer, self, (self._count, size, held)), 0)
 
     def forget(self, id: int, size: int, held: int) -> None:
-        """Note that the memory of that id is no longer in use."""
+        """Note that the memory of the id is no longer in use."""
         self._events.append(Event(id, 0, self._stream()))
         self.tracker.freed(size, held)
 
     def trace(self, **facts: Any) -> Trace:
-        """Return everything so far; what is still in use is released at the end."""
+        """Return the trace so far, with a release at the end of all memory that is still in use."""
         return Trace(self._name, tuple(self._events), facts).balanced()
 
     def _stream(self) -> int:

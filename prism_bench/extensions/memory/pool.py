@@ -21,8 +21,8 @@ ALLOCATORS = ("cupy", "size_class", "async", "none", "rmm")  # the allocators to
 class Block:
     """Memory of the device.
 
-    While it is free, `freed` is the time since when, and `mark` (made at the first request) the position of its
-    `stream` then; `strangers` are marks of other streams that used it last.
+    While it is free, `freed` is the time of its release, and `mark` (made at the first request of another stream) a
+    position of its `stream`; `strangers` are marks of other streams that used it last.
     """
 
     __slots__ = ("address", "freed", "mark", "size", "strangers", "stream")
@@ -110,7 +110,7 @@ class _FreeBlocks:
         return of_size.lanes if of_size else {}
 
 
-# What a pool may keep: the published defaults (512 MiB, 16 buffers of a class, 60 s), and a bound on its peak.
+# Limits of a pool: the published defaults (512 MiB, 16 buffers of a class, 60 s), and a bound on its peak.
 
 _LEAST = 512  # bytes; what CuPy aligns to, so that no class is finer than its own pool's
 
@@ -119,9 +119,9 @@ _LEAST = 512  # bytes; what CuPy aligns to, so that no class is finer than its o
 class PoolLimits:
     """Limits of a pool.
 
-    `cap`: bytes that may be free; `per_class`: free blocks of one size; `seconds`: how long a block may be free;
-    `least`: the smallest class; `slack`: what is held may exceed the most that was in use by this share; `zero`: blocks
-    are filled with zeros.
+    `cap`: bytes that may be free; `per_class`: free blocks of a size; `seconds`: time that a block may be free;
+    `least`: the smallest class; `slack`: share by which the bytes held may exceed the peak of bytes in use; `zero`:
+    blocks are filled with zeros.
     """
 
     cap: int = 512 << 20
@@ -144,25 +144,25 @@ def class_of(size: int, least: int = 1) -> int:
     return max(least, 1 << (size - 1).bit_length()) if size else 0
 
 
-# Sources of memory for a pool: a device, and streams whose order decides when memory may be used again.
+# Sources of memory for a pool: a device, and streams whose order determines when memory may be reused.
 
 
 class Source(Protocol):
-    """A device as a pool needs it. Streams are known by whatever `stream` returns."""
+    """A device for a pool. Streams are identified by the values of `stream`."""
 
     def allocate(self, size: int) -> int:
-        """Return the address of `size` new bytes; MemoryError if there are none."""
+        """Return the address of `size` new bytes; MemoryError if the device has no more."""
         ...
 
     def release(self, address: int) -> None:
-        """Give the memory back, after the work that may still use it."""
+        """Release the memory, after the work that may still use it."""
 
     def stream(self) -> Hashable:
-        """Return the stream that the caller's work goes to."""
+        """Return the stream of the caller's work."""
         ...
 
     def mark(self, stream: Hashable) -> object:
-        """Return the end of what was enqueued on the stream so far."""
+        """Return the end of the work that is enqueued on the stream so far."""
         ...
 
     def passed(self, mark: object) -> bool:
@@ -170,26 +170,26 @@ class Source(Protocol):
         ...
 
     def wait(self, stream: Hashable, mark: object) -> None:
-        """Let work that is enqueued on the stream from now on begin after the mark; the host does not wait."""
+        """Make later work of the stream wait for the mark; the host does not wait."""
 
     def clear(self, address: int, size: int, stream: Hashable) -> None:
-        """Enqueue on the stream: fill with zeros."""
+        """Enqueue a fill with zeros on the stream."""
 
     def now(self) -> float:
         """Return seconds on a clock that never goes back."""
         ...
 
 
-# State of a pool: counts and bytes at one moment, and what follows from them.
+# State of a pool: counts and bytes at one moment, and rates derived from them.
 
 
 @dataclass(frozen=True)
 class PoolState:
-    """Bytes: `asked` of what is in use, `live` with their classes' rounding, `free` kept; peaks likewise.
+    """Bytes in use as requested (`asked`) and with the rounding of their classes (`live`), bytes `free`; their peaks.
 
-    `evictions` are by cause: too old (`age`), too many bytes free (`cap`), too many blocks of a `class` or one of none,
-    much more held than was ever in use (`slack`), the device out of `memory`, or `cleared` by the user. `waits` are
-    hits that had to wait for another stream, `refused` releases that came twice where no error could be raised.
+    `evictions` are by cause: too old (`age`), too many bytes free (`cap`), too many blocks of a `class` or a size
+    without a class, many more bytes held than at the peak of use (`slack`), the device out of `memory`, or `cleared` by
+    the user. `waits` are hits that waited for another stream, `refused` second releases where no error could be raised.
     """
 
     releases: int = 0
@@ -214,7 +214,7 @@ class PoolState:
 
     @property
     def held(self) -> int:
-        """Bytes that the pool has of the device."""
+        """Bytes of the device that the pool has."""
         return self.live + self.free
 
     @property
@@ -224,7 +224,7 @@ class PoolState:
 
     @property
     def internal_fragmentation(self) -> float | None:
-        """The share of the memory in use that was not requested: rounding to classes."""
+        """The share of the memory in use that rounding to classes adds."""
         return 1 - self.asked / self.live if self.live else None
 
     @property
@@ -242,7 +242,7 @@ class PoolState:
         )
 
     def plain(self) -> dict[str, Any]:
-        """Return JSON values, the published keys first, without the one of savings, which counted nothing."""
+        """Return JSON values, the published keys first, without the key of savings, which counted nothing."""
         return {
             "allocate_requests": self.requests,
             "deallocate_requests": self.releases,
@@ -304,7 +304,7 @@ class SizeClassPool:
         """Return `size` bytes on the current stream, as a Lease (or what `lease` returns for a block and the size).
 
         MemoryError (the device's own, with the pool's state as a note) where neither the pool nor the device has them,
-        even after all free blocks were given back.
+        even after the release of all free blocks.
         """
         if size <= 0 or self._owner is None:
             return lease(self._nothing(size), 0)
@@ -336,10 +336,10 @@ class SizeClassPool:
         return lease(block, size)
 
     def free(self, lease: Lease) -> None:
-        """Let the memory of the lease be used again, after the work that the current stream has now.
+        """Take the memory of the lease back; it is reused after the current work of the current stream.
 
-        Raise UsageError for a second release, which changes nothing. In a forked child nothing happens: the memory is
-        the parent's.
+        Raise UsageError for a second release, which changes nothing. Do nothing in a forked child: the memory is the
+        parent's.
         """
         if self._owner is None or not lease.address:
             return
@@ -502,7 +502,7 @@ def _without_cuda() -> None:
 
 
 os.register_at_fork(after_in_child=_without_cuda)
-atexit.register(_without_cuda)  # what is still in use then goes with the process, and CUDA may have gone before it
+atexit.register(_without_cuda)  # memory in use ends with the process, and CUDA may end earlier
 
 
 # Free memory of an allocator, from the addresses it returns: chunks of the device, and pieces in use.
@@ -512,7 +512,7 @@ atexit.register(_without_cuda)  # what is still in use then goes with the proces
 
 
 class Extents:
-    """Chunks that came from the device and the pieces of them that are in use."""
+    """Chunks of the device and their pieces in use."""
 
     def __init__(self) -> None:
         self._chunks: dict[int, int] = {}

@@ -21,7 +21,7 @@ class AllocatorTasks:
         self._opened = self._programs.open(context) if self._programs else None
 
     def cases(self, tasks: Sequence[str]) -> list[Case]:
-        """Return the cases that the programs launch, and those of a recording."""
+        """Return the cases of the programs, and of a recording."""
         cases = self._opened.cases(tasks) if self._opened else []
         if any(task.startswith("record:") for task in tasks):
             cases += self._programs.cases(self._context) if self._programs else []
@@ -33,7 +33,9 @@ class AllocatorTasks:
         context = self._context
         kind, _, rest = task.partition(":")
         if kind == "replay":
-            fresh = open_allocator(context.order["allocator"] or "")  # the installed one holds the backend's buffers
+            fresh = open_allocator(
+                context.order["allocator"] or ""
+            )  # the installed allocator holds the backend's buffers
             return TaskOutcome([measure_trace(Path(rest), fresh, context.backend, context.first)])
         if kind == "record":
             what, _, folder = rest.partition("=")

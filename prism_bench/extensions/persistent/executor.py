@@ -65,8 +65,8 @@ class Pending:
     def result(self, timeout: float | None = None) -> None:
         """Return when the item has been served.
 
-        ItemFailed if it gave an error or was given up by the executor; TimeoutError if neither happens within
-        `timeout` seconds: the item continues, and may be waited for again.
+        ItemFailed if the item gave an error or the executor gave it up; TimeoutError after `timeout` seconds: the item
+        continues, and may be waited for again.
         """
         answers, slot, least = self._place
         for _ in range(_SPINS):

@@ -247,7 +247,7 @@ def _three(extent: int | tuple[int, ...]) -> tuple[int, int, int]:
 class Served:
     """Programs as one queue kernel: `entry` of `source`, its block and shared memory, and the `table` of the programs.
 
-    `offsets` are those of each (program, array) in the workspace, in bytes.
+    `offsets` are in bytes, of each (program, array) in the workspace.
     """
 
     programs: tuple[Program, ...]
@@ -349,7 +349,7 @@ def open_machine(backend: str) -> Machine:
 
 _MAPPED = 2  # cudaHostRegisterMapped
 _STAGED = 256 << 10  # bytes; copies of pageable memory this large go through the driver's own pinned memory
-_DONE, _NOT_READY = 0, 600  # what a stream's query answers; anything else is an error
+_DONE, _NOT_READY = 0, 600  # answers of a stream's query; others are errors
 
 
 class CudaMachine(Machine):
@@ -423,7 +423,7 @@ class CudaMachine(Machine):
         return content.tobytes()
 
     def _refuse(self) -> None:
-        """Raise BackendUnavailable unless the device has what the queue kernel needs."""
+        """Raise BackendUnavailable if the device lacks a feature that the queue kernel needs."""
         runtime = self._cupy.cuda.runtime
         needed = {
             "cooperative launches": runtime.cudaDevAttrCooperativeLaunch,

@@ -37,7 +37,7 @@ class PipelineTasks:
         )
 
     def cases(self, tasks: Sequence[str]) -> list[Case]:
-        """Return the cases of every stage of the pipelines; a task of another kind has none."""
+        """Return the cases of every stage of the pipelines; a task of another kind has no cases."""
         names = dict.fromkeys(task.partition(":")[0] for task in tasks)
         return _cases([KNOWN[name] for name in names if name in KNOWN], self._context)
 
@@ -52,7 +52,7 @@ def _cases(pipelines: Sequence[Pipeline], context: TaskContext) -> list[Case]:
 
 
 class PipelinePrograms:
-    """The pipelines as programs that allocate their outputs anew, to be measured under an allocator."""
+    """The pipelines as programs that allocate their outputs anew, for measurements under an allocator."""
 
     names = ("time_series:allocating", "image:allocating", "together:allocating")
 

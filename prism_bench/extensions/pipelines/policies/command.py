@@ -1,4 +1,4 @@
-"""`prism-bench select`: which form, window or batch, by what was measured here."""
+"""`prism-bench select`: the fastest form, window or batch, as measured on this machine."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
