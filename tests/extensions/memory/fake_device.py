@@ -1,4 +1,4 @@
-"""A device that only keeps the books: bytes up to a capacity, streams that work when told, a clock set by hand."""
+"""A device that only counts: bytes up to a capacity, streams that work on command, a clock that tests set."""
 
 from itertools import count
 
@@ -6,7 +6,7 @@ from prism_bench.extensions.memory import PoolLimits, SizeClassPool
 
 
 class FakeDevice:
-    """`done[s]` is how far stream s has worked, `enqueued[s]` how much it was given; `waits` what it must wait for."""
+    """`done[s]` is the finished work of stream s, `enqueued[s]` its enqueued work; `waits` are its waits for marks."""
 
     def __init__(self, capacity=1 << 40):
         self.capacity, self.blocks = capacity, {}
@@ -20,13 +20,13 @@ class FakeDevice:
         return sum(self.blocks.values())
 
     def work(self, stream=None):
-        """Enqueue one piece of work; its place on the stream."""
+        """Enqueue a piece of work; return its place on the stream."""
         stream = self.current if stream is None else stream
         self.enqueued[stream] = self.enqueued.get(stream, 0) + 1
         return self.enqueued[stream]
 
     def finish(self, stream):
-        """All work of the stream is done."""
+        """Finish all work of the stream."""
         self.done[stream] = self.enqueued.get(stream, 0)
 
     def allocate(self, size):
@@ -60,7 +60,17 @@ class FakeDevice:
         return self.time
 
 
+class Held:
+    """An allocation of a pool that is freed with this object."""
+
+    def __init__(self, pool, size):
+        self._pool, self._lease = pool, pool.allocate(size)
+
+    def __del__(self):
+        self._pool.free(self._lease)
+
+
 def pool_on(device=None, **limits):
-    """A device and a pool on it."""
+    """Return a device and a pool on it."""
     device = device or FakeDevice()
     return device, SizeClassPool(device, PoolLimits(**limits))

@@ -1,4 +1,4 @@
-"""`prism-bench memory`: what it counts without a GPU, what it shows of records, what it refuses."""
+"""`prism-bench memory`: counts without a GPU, views of records, refusals."""
 
 from types import SimpleNamespace
 
@@ -33,13 +33,13 @@ def test_kept_records_are_shown(shell, tmp_path):
     assert "not measured in these records" == result.json["missing"]["rmm"]
 
 
-def test_a_folder_without_records(shell, tmp_path):
+def test_folder_without_records_exits_2(shell, tmp_path):
     result = shell("memory", "--from", tmp_path)
     assert 2 == result.code
     assert "no records of allocators" in result.err
 
 
-def test_a_trace_that_is_none(shell, tmp_path):
+def test_missing_trace_exits_2(shell, tmp_path):
     result = shell("memory", "--count", "--trace", tmp_path / "none.json.gz")
     assert (2, "") == (result.code, result.out)
     assert "none.json.gz: no such trace" in result.err
@@ -47,7 +47,7 @@ def test_a_trace_that_is_none(shell, tmp_path):
 
 @pytest.fixture
 def measured(monkeypatch):
-    """The plans that would be measured on a GPU; recording takes no time, and planted records come out."""
+    """The plans for the GPU, without a measurement: recording takes no time, and the records are planted."""
     plans = []
 
     def measure(plan, sides, report=None, keep=None):
@@ -61,20 +61,20 @@ def measured(monkeypatch):
     return plans
 
 
-def test_what_was_measured_is_kept_before_anything_is_made_of_it(shell, tmp_path, measured, monkeypatch):
+def test_records_are_saved_before_the_comparison(shell, tmp_path, measured, monkeypatch):
     monkeypatch.setattr("prism_bench.extensions.memory.replay.contest", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         shell("memory", "--records", tmp_path, "--allocator", "size_class")
     assert {"cupy", "size_class", "traces"} == {path.name for path in tmp_path.iterdir()}
 
 
-def test_counting_nothing_is_a_mistake(shell):
+def test_count_without_traces_exits_2(shell):
     result = shell("memory", "--count")
     assert (2, "") == (result.code, result.out)
     assert "--trace FILE" in result.err
 
 
-def test_the_time_that_recording_takes_counts(shell, tmp_path, measured):
+def test_time_limit_includes_the_recording(shell, tmp_path, measured):
     assert 0 == shell("memory", "--records", tmp_path, "--allocator", "size_class", "--time-limit", "100").code
     recording, contest = measured
     assert recording.limit is None

@@ -1,4 +1,4 @@
-"""Which allocator a program should use: planted records, where the answer is known."""
+"""The recommended allocator, from planted records with a known answer."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def test_a_program_decides(steady, verdict, default):
     assert (verdict, default) == (compared.verdict("size_class"), compared.default)
 
 
-def test_quicker_allocations_that_no_program_notices_change_nothing():
+def test_faster_allocations_without_faster_programs_keep_the_default():
     compared = against_cupy(allocation=0.5e-6)
     ours = next(row for row in compared.traces if row.allocator == "size_class")
     assert "faster" == ours.compared.verdict
@@ -39,7 +39,7 @@ def test_faster_here_and_slower_there_is_mixed():
     assert ("mixed", "cupy") == (compared.verdict("size_class"), compared.default)
 
 
-def test_what_cannot_be_told_is_not_the_same():
+def test_inconclusive_program_makes_the_verdict_inconclusive():
     compared = contest({"cupy": side(), "size_class": side(steady=1.004e-4)}, {})
     first, *_ = compared.programs
     unknown = replace(first, compared=replace(first.compared, verdict="inconclusive"))
@@ -47,7 +47,7 @@ def test_what_cannot_be_told_is_not_the_same():
     assert ("inconclusive", "cupy") == (compared.verdict("size_class"), compared.default)
 
 
-def test_of_two_that_are_faster_the_faster_one():
+def test_fastest_allocator_becomes_the_default():
     compared = contest({"cupy": side(), "size_class": side(steady=0.9e-4), "async": side(steady=0.7e-4)}, {})
     assert "async" == compared.default
 
@@ -62,7 +62,7 @@ def test_without_cupys_pool_there_are_values_and_no_verdict():
     assert 4096 == compared.traces[0].values["peak_held"]
 
 
-def test_rows_stand_by_trace_and_then_as_allocators_are_listed():
+def test_rows_are_sorted_by_trace_and_allocator():
     compared = contest({"none": side(), "cupy": side(), "size_class": side()}, {})
     assert ["cupy", "size_class", "none"] == [row.allocator for row in compared.traces]
     assert compared.traces[0].compared is None

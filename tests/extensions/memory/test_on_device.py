@@ -1,4 +1,4 @@
-"""The pool under CuPy on a device: what streams wrote stays whole, nothing leaks, memory that ran out comes back."""
+"""The pool under CuPy on a device: streams keep their data, no leaks, recovery from out of memory."""
 
 import gc
 from random import Random
@@ -20,7 +20,7 @@ def cupy():
 
 @pytest.fixture
 def allocator(cupy):
-    """CuPy's allocator, for the time of one test."""
+    """CuPy's allocator during a test."""
     from prism_bench.extensions.memory.cupy_pool import PoolAllocator
 
     allocator, before = PoolAllocator(PoolLimits(slack=1.0)), cupy.cuda.get_allocator()
@@ -59,8 +59,8 @@ def test_a_million_random_allocations_leak_nothing(allocator):
     assert 0 == allocator.pool.state().held
 
 
-def test_what_one_stream_still_writes_no_other_stream_gets(cupy, allocator):
-    """Each stream gives arrays up while it still writes them; an array must hold what its own stream put in last."""
+def test_memory_in_use_by_a_stream_is_not_reused_by_others(cupy, allocator):
+    """Each stream drops arrays while it still writes them; an array must hold the last data of its own stream."""
     streams, wrong = [cupy.cuda.Stream(non_blocking=True) for _ in range(3)], []
     for step in range(200):
         with streams[step % 3]:
@@ -86,7 +86,7 @@ def test_out_of_memory_is_cupys_own_error_and_the_pool_goes_on(cupy, allocator):
     assert 0.0 == float((cupy.zeros(1000) + kept).sum())
 
 
-def test_blocks_are_zero_where_that_is_asked_for(cupy):
+def test_zero_option_clears_blocks_on_the_device(cupy):
     from prism_bench.extensions.memory.cupy_pool import PoolAllocator
 
     allocator, before = PoolAllocator(PoolLimits(zero=True)), cupy.cuda.get_allocator()
@@ -124,7 +124,7 @@ def test_every_allocator_serves_a_trace(cupy):
     assert served >= 3
 
 
-def test_a_recorder_sees_what_cupy_asks_for(cupy):
+def test_recorder_keeps_cupys_requests(cupy):
     from prism_bench.extensions.memory.cupy_pool import recording
 
     with recording("toy") as recorder:

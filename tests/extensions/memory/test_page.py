@@ -1,4 +1,4 @@
-"""The page of memory answers first: how long an allocation takes against the base, and what programs gain."""
+"""The first sentence of the memory page: times of allocations against the base, and gains of programs."""
 
 from prism_bench.extensions.memory.report import _answer
 
@@ -19,6 +19,6 @@ def test_the_first_sentence_has_verdicts_and_ranges():
     ) == _answer(traces, programs, "cupy")
 
 
-def test_a_base_alone_is_compared_with_nothing():
+def test_answer_without_other_allocators():
     assert "Only cupy replayed the traces." == _answer([trace("cupy", None, None)], [], "cupy")
     assert "An allocation against cupy: async not compared." == _answer([trace("async", None, None)], [], "cupy")

@@ -1,4 +1,4 @@
-"""The pool on a device that keeps the books: classes, order of streams, limits."""
+"""The pool on a device that only counts: classes, order of streams, limits."""
 
 import pytest
 
@@ -45,7 +45,7 @@ def test_small_requests_share_the_least_class():
     assert 512 == device.held
 
 
-def test_nothing_takes_nothing():
+def test_zero_bytes_need_no_memory():
     device, pool = pool_on()
     lease = pool.allocate(0)
     pool.free(lease)
@@ -67,7 +67,7 @@ def test_another_stream_waits_until_the_device_is_done():
     assert lease.address == pool.allocate(1000).address
 
 
-def test_work_after_the_first_question_does_not_hold_a_block_back():
+def test_work_after_the_mark_does_not_delay_a_block():
     device, pool = pool_on(slack=2.0)
     lease = pool.allocate(1000)
     device.work()
@@ -79,7 +79,7 @@ def test_work_after_the_first_question_does_not_hold_a_block_back():
     assert lease.address == pool.allocate(1000).address
 
 
-def test_a_block_is_asked_about_anew_after_each_use():
+def test_mark_is_renewed_after_each_use():
     device, pool = pool_on(slack=3.0)
     lease = pool.allocate(1000)
     pool.free(lease)
@@ -93,7 +93,7 @@ def test_a_block_is_asked_about_anew_after_each_use():
     assert lease.address == again.address != pool.allocate(1000).address
 
 
-def test_freed_on_another_stream_its_own_stream_waits_for_that_one():
+def test_own_stream_waits_for_the_stream_of_the_release():
     device, pool = pool_on()
     lease = pool.allocate(1000)
     device.current = 1
@@ -105,7 +105,7 @@ def test_freed_on_another_stream_its_own_stream_waits_for_that_one():
     assert 1 == pool.state().waits
 
 
-def test_freed_on_another_stream_a_third_one_needs_both():
+def test_third_stream_needs_both_earlier_streams():
     device, pool = pool_on(slack=3.0)
     lease = pool.allocate(1000)
     device.work()
@@ -119,7 +119,7 @@ def test_freed_on_another_stream_a_third_one_needs_both():
     assert lease.address == pool.allocate(1000).address
 
 
-def test_what_is_free_for_too_long_goes():
+def test_sweep_releases_old_blocks():
     device, pool = pool_on(seconds=60)
     pool.free(pool.allocate(1000))
     device.time = 60.0
@@ -129,7 +129,7 @@ def test_what_is_free_for_too_long_goes():
     assert (0, {"age": 1}) == (device.held, pool.state().evictions)
 
 
-def test_the_sweep_comes_with_the_next_request():
+def test_request_releases_old_blocks():
     device, pool = pool_on(seconds=60)
     pool.free(pool.allocate(1000))
     device.time = 61.0
@@ -137,7 +137,7 @@ def test_the_sweep_comes_with_the_next_request():
     assert {"age": 1} == pool.state().evictions
 
 
-def test_the_cap_evicts_what_was_used_least_recently():
+def test_cap_evicts_the_oldest_blocks():
     device, pool = pool_on(cap=3072, slack=9.0)
     leases = [pool.allocate(1024), pool.allocate(1024), pool.allocate(2048)]
     for lease in leases:
@@ -147,7 +147,7 @@ def test_the_cap_evicts_what_was_used_least_recently():
     assert {leases[1].address, leases[2].address} == set(device.blocks)
 
 
-def test_so_many_of_a_class_and_no_more():
+def test_class_limit_evicts_the_oldest_block():
     device, pool = pool_on(per_class=2, slack=9.0)
     leases = [pool.allocate(1000) for _ in range(3)]
     for lease in leases:
@@ -156,7 +156,7 @@ def test_so_many_of_a_class_and_no_more():
     assert leases[0].address not in device.blocks
 
 
-def test_what_is_held_stays_near_what_was_in_use():
+def test_slack_limits_the_memory_held():
     device, pool = pool_on(slack=0.25)
     pool.free(pool.allocate(1 << 20))
     pool.free(pool.allocate(1 << 21))
@@ -164,7 +164,7 @@ def test_what_is_held_stays_near_what_was_in_use():
     assert {"slack": 1} == pool.state().evictions
 
 
-def test_blocks_are_cleared_where_that_is_asked_for():
+def test_zero_option_clears_blocks():
     device, pool = pool_on(zero=True)
     device.current = 7
     lease = pool.allocate(1000)

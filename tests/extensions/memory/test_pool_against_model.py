@@ -1,4 +1,4 @@
-"""The pool against a model, in random order: what it hands out is nobody else's, its books agree, its limits hold."""
+"""The pool against a model, in random order: blocks have one user, counts agree, limits hold."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -14,9 +14,7 @@ CAPACITY = 3 << 20
 
 
 class PoolMachine(RuleBasedStateMachine):
-    """`uses[address]` is how far each stream had come when the block was last given up: who uses it next must come
-    after all of that.
-    """
+    """`uses[address]` is the position of each stream at the block's last release; its next use must come after them."""
 
     @property
     def rounded(self):
@@ -48,7 +46,7 @@ class PoolMachine(RuleBasedStateMachine):
         self.peak = max(self.peak, self.rounded)
 
     def _is_free_to_use(self, lease, stream, waits):
-        """Every use before is on this stream, done, or waited for."""
+        """Require that every earlier use is on this stream, finished, or waited for."""
         for other, place in self.uses.pop(lease.address, {}).items():
             waited = any(mark[0] == other and mark[1] >= place for to, mark in waits if to == stream)
             assert other == stream or waited or self.device.done.get(other, 0) >= place
@@ -56,7 +54,7 @@ class PoolMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.leases)
     @rule(data=st.data(), stream=STREAMS, works=st.booleans())
     def free(self, data, stream, works):
-        """On any stream, with or without work there that uses it."""
+        """Free a lease on any stream, with or without work there that uses it."""
         lease = self.leases.pop(data.draw(st.integers(0, len(self.leases) - 1)))
         self.device.current, home = stream, lease._block.stream
         if works:

@@ -1,4 +1,4 @@
-"""The pool where things go wrong: memory that runs out, releases that come twice or in between, threads, forks."""
+"""The pool under faults: out of memory, second and late releases, threads, forks."""
 
 import gc
 import os
@@ -19,7 +19,7 @@ def test_out_of_memory_gives_everything_back_and_tries_once_more():
     assert 1 == device.failures
 
 
-def test_a_class_that_does_not_fit_gives_way_to_what_was_asked():
+def test_exact_size_is_allocated_when_its_class_does_not_fit():
     device, pool = pool_on(FakeDevice(capacity=3 << 20))
     lease = pool.allocate((2 << 20) + 1)
     assert ((2 << 20) + 512, (2 << 20) + 512) == (lease.held, device.held)
@@ -46,7 +46,7 @@ def test_freed_twice_is_refused_and_changes_nothing():
     assert before == pool.state()
 
 
-def test_an_old_lease_does_not_free_who_came_after_it():
+def test_old_lease_does_not_free_the_next_lease():
     _, pool = pool_on()
     old = pool.allocate(1000)
     pool.free(old)
@@ -58,7 +58,7 @@ def test_an_old_lease_does_not_free_who_came_after_it():
 
 
 class _Collected(FakeDevice):
-    """Python collects an array in the middle of an allocation."""
+    """A device on which Python collects an array in the middle of an allocation."""
 
     def allocate(self, size):
         if self.victims:
@@ -77,7 +77,7 @@ def test_an_array_collected_in_the_middle_of_an_allocation():
     assert (1, 1024, 8192) == (state.releases, state.free, state.live)
 
 
-def test_two_releases_of_one_lease_that_nobody_can_be_told_of():
+def test_second_late_release_is_counted_as_refused():
     device, pool = pool_on()
     lease = pool.allocate(1000)
     pool._lock.acquire()  # so that both are put aside, as when another thread is in the pool
@@ -88,7 +88,7 @@ def test_two_releases_of_one_lease_that_nobody_can_be_told_of():
     assert (1, 1, 0, 1024) == (state.releases, state.refused, state.live, device.held)
 
 
-def test_many_threads_keep_the_books():
+def test_counts_agree_with_many_threads():
     device, pool = pool_on(slack=0.5)
     failures = []
 
@@ -134,7 +134,7 @@ def _in_the_child(device, pool, lease):
     return 0 if refused and device.held == 1024 else 1
 
 
-def test_a_pool_that_nobody_holds_is_forgotten():
+def test_unreferenced_pool_is_collected():
     from prism_bench.extensions.memory.pool import _POOLS
 
     _, pool = pool_on()

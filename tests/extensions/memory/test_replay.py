@@ -1,8 +1,9 @@
-"""Traces replayed: on a scripted clock, on the pool's books, and at random."""
+"""Replays of traces: on a scripted clock, on a pool that counts, and at random."""
 
 from prism_bench.extensions.memory import Event, PoolLimits, SizeClassPool, Trace
 from prism_bench.extensions.memory.replay import CountingSource, footprint, planned, replay, summary
 from prism_bench.extensions.memory.trace import IN_USE, random_trace
+from tests.extensions.memory.fake_device import Held
 
 TOY = Trace(
     "toy", (Event(1, 5000, 0), Event(2, 600, 0), Event(1, 0, 0), Event(3, 8000, 0), Event(2, 0, 0), Event(3, 0, 0))
@@ -10,7 +11,7 @@ TOY = Trace(
 
 
 class Scripted:
-    """A clock that goes on by a fixed step at every look."""
+    """A clock that advances by a fixed step at every call."""
 
     def __init__(self, step):
         self.now, self.step = 0, step
@@ -20,17 +21,7 @@ class Scripted:
         return self.now
 
 
-class Held:
-    """An allocation that tells its end."""
-
-    def __init__(self, pool, size):
-        self._pool, self._lease = pool, pool.allocate(size)
-
-    def __del__(self):
-        self._pool.free(self._lease)
-
-
-def test_every_operation_is_timed_alone():
+def test_operations_are_timed_separately():
     times = replay(TOY, lambda size: object(), clock=Scripted(1000))
     assert (3, 3) == (len(times.allocations), len(times.releases))
     assert {1e-6} == {round(s, 9) for s in (*times.allocations, *times.releases)}
@@ -54,7 +45,7 @@ def test_lanes_are_entered_where_the_stream_changes():
     assert [0, 1, 0] == entered
 
 
-def test_the_footprint_is_what_was_held_at_most():
+def test_footprint_has_the_peaks():
     source = CountingSource()
     pool = SizeClassPool(source, PoolLimits(slack=0.0))
     peaks = footprint(
@@ -69,23 +60,23 @@ def test_the_footprint_is_what_was_held_at_most():
     assert (9216 / 8600, 1 - 8600 / 9216, None) == (peaks.overhead, peaks.internal, peaks.external)
 
 
-def test_an_empty_trace_holds_nothing():
+def test_empty_trace_has_no_footprint():
     peaks = footprint(Trace("empty", ()), lambda size: object(), used=lambda: 1, held=lambda: 1, device=lambda: 7)
     assert (0, None) == (peaks.asked, peaks.overhead)
 
 
-def test_an_allocator_that_tells_nothing_is_judged_by_the_device():
+def test_overhead_without_allocator_counts_uses_the_device():
     unknown = {"used": lambda: None, "held": lambda: None}
     peaks = footprint(TOY, lambda size: object(), **unknown, device=lambda: 7)
     assert (None, None, 0, 0.0) == (peaks.used, peaks.held, peaks.device, peaks.overhead)
 
 
-def test_the_pools_books_of_a_trace():
+def test_planned_pool_counts_of_a_trace():
     state = planned(TOY)
     assert (1, 2, 9216, 0) == (state.hits, state.misses, state.peak_held, state.live)
 
 
-def test_a_random_trace_is_synthetic_balanced_and_the_same_for_everybody():
+def test_random_trace_is_synthetic_balanced_and_reproducible():
     trace = random_trace(2000)
     assert trace == random_trace(2000)
     assert trace.facts["synthetic"]
@@ -100,7 +91,7 @@ def _in_use(trace):
         yield live
 
 
-def test_on_a_random_trace_the_pool_stays_near_what_is_in_use():
+def test_pool_holds_little_more_than_a_random_trace_uses():
     state = planned(random_trace(5000))
     assert state.peak_held <= 1.25 * state.peak_live
     assert state.hit_rate > 0.5

@@ -1,4 +1,4 @@
-"""Traces measure_trace by a measuring process, on an allocator that keeps the books."""
+"""Traces measured by a worker, on an allocator that only counts."""
 
 from contextlib import nullcontext
 from pathlib import Path
@@ -12,6 +12,7 @@ from prism_bench.extensions.memory import SizeClassPool, replay, trace
 from prism_bench.extensions.memory.replay import CountingSource, measure_trace
 from prism_bench.extensions.memory.trace import Tracker, random_trace
 from prism_bench.run.task_worker import TaskContext
+from tests.extensions.memory.fake_device import Held
 
 pytest.importorskip("cupy")
 
@@ -20,19 +21,9 @@ from prism_bench.extensions.memory import cupy_pool  # noqa: E402
 TOYS = Path(__file__).resolve().parents[2] / "toys"
 
 
-class Held:
-    """An allocation that tells its end."""
-
-    def __init__(self, pool, size):
-        self._pool, self._lease = pool, pool.allocate(size)
-
-    def __del__(self):
-        self._pool.free(self._lease)
-
-
 @pytest.fixture
 def opened(monkeypatch):
-    """Our pool on books, and a device that tells what they hold."""
+    """The size-class pool on a source that counts, and a device that reports the counts."""
     source = CountingSource()
     pool = SizeClassPool(source)
     monkeypatch.setattr(cupy_pool, "device_used", lambda: sum(source.held.values()))
@@ -46,7 +37,7 @@ def path(tmp_path):
     return trace.save(random_trace(200), tmp_path / "random.json.gz")
 
 
-def test_the_first_process_counts(opened, path):
+def test_first_process_counts_memory(opened, path):
     result = measure_trace(path, opened, NumpyBackend(), first=True)
     values = {name: entry["value"] for name, entry in result.profile["values"].items()}
     assert ("trace:random", "ok", ()) == (result.name, result.status, result.measurements)
@@ -54,7 +45,7 @@ def test_the_first_process_counts(opened, path):
     assert "this allocator does not report it" == result.profile["values"]["external_fragmentation"]["reason"]
 
 
-def test_the_others_time(opened, path):
+def test_later_processes_time_operations(opened, path):
     result = measure_trace(path, opened, NumpyBackend(), first=False)
     assert ["allocation_time", "allocation_tail", "release_time"] == [
         measurement.metric for measurement in result.measurements
@@ -72,7 +63,7 @@ def test_a_trace_that_does_not_fit_is_skipped(opened, path):
     assert ("skipped", "out of memory: the device has no more") == (result.status, result.reason)
 
 
-def test_an_unknown_allocator_and_one_that_is_not_installed(monkeypatch):
+def test_unknown_and_missing_allocators_are_refused(monkeypatch):
     from prism_bench.errors import BackendUnavailable, UsageError
 
     with pytest.raises(UsageError, match="unknown allocator 'size'; did you mean size_class"):
@@ -84,7 +75,7 @@ def test_an_unknown_allocator_and_one_that_is_not_installed(monkeypatch):
 
 @pytest.fixture
 def recorded(monkeypatch, tmp_path):
-    """A function that records a catalogue whose first kernel fails in some way, and gives the cases that were run."""
+    """A function that records a catalogue whose first kernel fails with an error, and returns the cases that ran."""
     seen = []
 
     def record(error):
@@ -107,7 +98,7 @@ def test_a_kernel_that_fails_does_not_end_the_recording(recorded, tmp_path):
     assert 10 == trace.read(tmp_path / "random.json.gz").allocations
 
 
-def test_a_device_that_no_longer_answers_ends_it(recorded, monkeypatch):
+def test_sticky_device_error_ends_the_recording(recorded, monkeypatch):
     monkeypatch.setattr(replay, "is_sticky", lambda backend, error: True)
     with pytest.raises(RuntimeError, match="illegal"):
         recorded(RuntimeError("illegal address"))

@@ -23,14 +23,14 @@ def measured(steady=1e-4):
                    {"rmm": "RMM is not installed here"})  # fmt: skip
 
 
-def test_where_ours_brings_nothing_that_is_what_it_says():
+def test_view_of_a_size_class_pool_without_gain():
     text = shown(contest_view(measured()))
     assert "the size-class pool is as fast as CuPy's own; CuPy's stays the default" in text
     assert "rmm: RMM is not installed here" in text
     assert "2.00x" in text and "image:allocating" in text
 
 
-def test_where_ours_is_faster_it_gives_way():
+def test_view_of_a_faster_size_class_pool():
     text = shown(contest_view(measured(0.7e-4)))
     assert "the size-class pool is faster than CuPy's own; size_class is what these programs should use" in text
 
@@ -50,7 +50,7 @@ def test_the_demo_says_that_it_is_synthetic():
     assert "32.08 %" in text
 
 
-def test_a_trace_with_the_pools_books():
+def test_view_of_a_trace_with_pool_counts():
     synthetic = random_trace(200)
     text = shown(tracked_view("random", synthetic.tracked(), planned(synthetic)))
     assert "the size-class pool, by its books:" in text

@@ -1,4 +1,4 @@
-"""Traces: kept, read again, refused where they do not hold together."""
+"""Traces: written, read back, refused where they are inconsistent."""
 
 import gzip
 import json
@@ -15,12 +15,12 @@ def test_a_trace_comes_back_as_it_was(tmp_path):
     assert TOY == trace.read(trace.save(TOY, tmp_path / "toy.json.gz"))
 
 
-def test_what_a_trace_knows():
+def test_trace_counts_allocations_and_streams():
     assert (3, 2) == (TOY.allocations, TOY.streams)
     assert (10_064, 5064, 1) == (TOY.tracked().allocated_bytes, TOY.tracked().current, TOY.tracked().repeated)
 
 
-def test_balanced_releases_what_is_left():
+def test_balanced_trace_releases_live_allocations():
     assert (Event(2, 0, 1), Event(3, 0, 0)) == TOY.balanced().events[4:]
     assert 0 == TOY.balanced().tracked().current
 
@@ -43,7 +43,7 @@ def test_a_cut_file_is_refused(tmp_path):
         trace.read(path)
 
 
-def test_what_is_not_there_or_too_new_is_refused(tmp_path):
+def test_missing_and_newer_traces_are_refused(tmp_path):
     with pytest.raises(ResultsError, match="no such trace"):
         trace.read(tmp_path / "none.json.gz")
     path = tmp_path / "new.json.gz"

@@ -1,4 +1,4 @@
-"""The published tracker's numbers, and the real fragmentation beside them."""
+"""The published tracker's numbers, and the real fragmentation next to them."""
 
 import pytest
 
@@ -41,19 +41,19 @@ def test_sizes_that_never_come_again_may_share_a_class():
     assert (0.0, 50.0) == (counts.reuse_potential, counts.class_reuse)
 
 
-def test_nothing_told_is_no_percentage():
+def test_empty_tracker_has_no_percentages():
     assert (0.0, 0.0, 0.0) == (tracked().reuse_potential, tracked().unique_percent, tracked().class_reuse)
     assert (0, None) == (tracked().peak, tracked().internal)
 
 
-def test_ends_of_what_was_ignored_are_ignored_too():
+def test_releases_of_ignored_sizes_are_ignored():
     tracker = Tracker()
     tracker.allocated(8192)
     tracker.freed(100)
     assert 8192 == tracker.tracked().current
 
 
-def test_rounding_is_told_where_the_allocator_tells_it():
+def test_rounding_needs_the_allocators_report():
     tracker = Tracker()
     tracker.allocated(6000, 8192)
     tracker.allocated(8192, 8192)
@@ -63,7 +63,7 @@ def test_rounding_is_told_where_the_allocator_tells_it():
     assert tracker.tracked().internal is None
 
 
-def test_the_largest_sizes_stand_by_count():
+def test_top_sizes_are_sorted_by_count():
     assert ((4096, 3), (8192, 1)) == tracked(4096, 8192, 4096, 4096).top
 
 
@@ -86,7 +86,7 @@ def test_free_pieces_are_the_gaps_between_pieces_in_use():
     assert [50, 70] == sorted(extents.gaps())
 
 
-def test_a_chunk_in_the_place_of_another_ends_it():
+def test_overlapping_chunk_replaces_the_older_chunk():
     extents = Extents()
     extents.add_chunk(1000, 100)
     extents.add_chunk(1050, 20)

@@ -1,4 +1,4 @@
-"""What CuPy is handed, without a device: its own memory objects are made of numbers, and need none."""
+"""The pool as CuPy's allocator, without a device: CuPy's memory objects are made of numbers."""
 
 import gc
 from types import SimpleNamespace
@@ -19,7 +19,7 @@ from prism_bench.extensions.memory.pool import SizeClassPool  # noqa: E402
 
 
 class Runtime(SimpleNamespace):
-    """A runtime with so many bytes, which can be made to fail."""
+    """A runtime of 5000 bytes, which fails with the error `fails`."""
 
     CUDARuntimeError = cupy.cuda.runtime.CUDARuntimeError
 
@@ -41,7 +41,7 @@ class Runtime(SimpleNamespace):
 
 @pytest.fixture
 def allocator(monkeypatch):
-    """An allocator on a device that keeps the books."""
+    """An allocator on a device that only counts."""
     monkeypatch.setattr(cupy_pool, "_runtime", Runtime())
     pool_allocator = cupy_pool.PoolAllocator()
     device = FakeDevice()
@@ -91,7 +91,7 @@ def test_out_of_memory_is_cupys_error(monkeypatch):
     assert "size-class pool:" in caught.value.__notes__[0]
 
 
-def test_another_error_of_the_device_is_not_taken_for_it(monkeypatch):
+def test_other_device_errors_are_not_out_of_memory(monkeypatch):
     monkeypatch.setattr(cupy_pool, "_runtime", Runtime())
     cupy_pool._runtime.fails = 700
     with pytest.raises(cupy.cuda.runtime.CUDARuntimeError, match="illegal"):
@@ -99,18 +99,18 @@ def test_another_error_of_the_device_is_not_taken_for_it(monkeypatch):
 
 
 class Stream:
-    """One that can be captured; `said` is what was asked of it, and of the events on it."""
+    """A stream that can be captured; `calls` are the calls of it, and of the events on it."""
 
     def __init__(self, ptr):
-        self.ptr, self.captured, self.said = ptr, False, []
+        self.ptr, self.captured, self.calls = ptr, False, []
 
     def wait_event(self, event):
         assert not self.captured, "a graph cannot wait for what is outside of it"
-        self.said.append("wait")
+        self.calls.append("wait")
 
 
 class Event:
-    """Recorded on a stream that is captured it cannot be asked for anything."""
+    """An event that cannot be recorded on a captured stream."""
 
     def __init__(self, disable_timing):
         assert disable_timing
@@ -121,7 +121,7 @@ class Event:
         self._stream = stream
 
     def synchronize(self):
-        self._stream.said.append("synchronize")
+        self._stream.calls.append("synchronize")
         self.done = True
 
 
@@ -142,7 +142,7 @@ def streams(monkeypatch):
     return SizeClassPool(cupy_pool.CudaSource(), PoolLimits(slack=1.0)), use
 
 
-def test_what_is_given_up_while_a_stream_is_captured_stays_with_its_own(streams):
+def test_block_freed_during_capture_stays_with_its_stream(streams):
     pool, use = streams
     lease = pool.allocate(5000)
     use(9).captured = True
@@ -151,10 +151,10 @@ def test_what_is_given_up_while_a_stream_is_captured_stays_with_its_own(streams)
     assert lease.address != pool.allocate(5000).address
     use(7)
     assert lease.address == pool.allocate(5000).address
-    assert [] == use(7).said
+    assert [] == use(7).calls
 
 
-def test_a_stream_that_is_captured_is_not_asked_how_far_it_is(streams):
+def test_captured_stream_is_not_queried(streams):
     pool, use = streams
     pool.free(pool.allocate(5000))
     use(7).captured = True
@@ -163,17 +163,17 @@ def test_a_stream_that_is_captured_is_not_asked_how_far_it_is(streams):
     assert (0, 2) == (pool.state().hits, pool.state().misses)
 
 
-def test_memory_for_a_stream_that_is_captured_is_waited_for_by_the_host(streams):
+def test_host_waits_for_memory_of_a_captured_stream(streams):
     pool, use = streams
     lease = pool.allocate(5000)
     stranger = use(0)
     pool.free(lease)
     use(7).captured = True
     assert lease.address == pool.allocate(5000).address
-    assert (["synchronize"], []) == (stranger.said, use(7).said)
+    assert (["synchronize"], []) == (stranger.calls, use(7).calls)
 
 
-def test_a_recorder_writes_down_what_goes_through_it(allocator, monkeypatch):
+def test_recorder_keeps_requests_and_releases(allocator, monkeypatch):
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda: SimpleNamespace(ptr=allocator[1].current))
     recorder = cupy_pool.Recorder(allocator[0], "toy")
     first = recorder(5000)
@@ -187,7 +187,7 @@ def test_a_recorder_writes_down_what_goes_through_it(allocator, monkeypatch):
     assert second.ptr in allocator[1].blocks
 
 
-def test_the_hook_tells_extents_what_cupys_pool_does():
+def test_hook_reports_cupys_pool_to_extents():
     from prism_bench.extensions.memory.pool import Extents
 
     extents = Extents()

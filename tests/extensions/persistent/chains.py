@@ -1,11 +1,11 @@
-"""What the chains have served."""
+"""The persistent stages of all chains, as cases."""
 
 from prism_bench.spec.case import Case, Device
 from tests.built_in import CATALOGUE
 
 
 def chain_cases():
-    """Every chain's persistent stage at S0, by the chain's name; and one that is two kernels with a barrier between."""
+    """Return every chain's persistent stage at S0 by the chain's name, and a case of two kernels with a barrier."""
     cases = {}
     for spec in CATALOGUE.kernels.values():
         for chain in spec.chains:

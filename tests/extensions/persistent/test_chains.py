@@ -1,4 +1,4 @@
-"""Every chain's persistent stage is right when it is served: chains with blocks of one size by one queue kernel."""
+"""Every chain's persistent stage is right when served; chains with equal block sizes share a queue kernel."""
 
 from collections import defaultdict
 
@@ -14,7 +14,7 @@ from tests.extensions.persistent.chains import CHAINS, LARGE
 
 
 def by_blocks(device):
-    """The chains by how large their blocks are on that device."""
+    """Return the chains by their block size on the device."""
     groups = defaultdict(dict)
     for name, case in CHAINS.items():
         groups[program_of(name, case, device).steps[0].block][name] = case
@@ -36,8 +36,8 @@ def test_a_large_device_can_serve_it(name):
 
 
 @pytest.mark.parametrize("threads", by_blocks(Device()))
-def test_its_outputs_are_the_references_twice_over(threads):
-    """The second item begins with what the first has left behind."""
+def test_served_outputs_equal_the_reference_twice(threads):
+    """The second item begins with the workspace of the first."""
     cases = by_blocks(Device())[threads]
     with Executor(cases, "emulator") as executor:
         assert PERSISTENT == executor.form

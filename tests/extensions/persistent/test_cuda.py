@@ -1,4 +1,4 @@
-"""The CUDA machine on a stand-in for CuPy: what a device must offer, and what its errors become."""
+"""The CUDA machine on a stand-in for CuPy: required features of a device, and its errors."""
 
 from types import SimpleNamespace
 
@@ -14,7 +14,7 @@ APART = 1 << 40  # from the host's addresses to the device's
 
 
 class DeviceError(Exception):
-    """As CuPy's, made of a number or a text."""
+    """An error like CuPy's, made of a number or a text."""
 
 
 class Runtime:
@@ -67,7 +67,7 @@ class Stream:
 
 
 class DeviceArray(np.ndarray):
-    """As CuPy's, in the host's memory; `copies` are all that were made on a stream, with their bytes."""
+    """An array like CuPy's, in the host's memory; `copies` are the directions and bytes of copies on a stream."""
 
     copies = []
 
@@ -85,7 +85,7 @@ def zeros(shape, dtype):
 
 
 def machine(**changes):
-    """The machine and its runtime."""
+    """Return a machine and its runtime."""
     runtime = Runtime(**changes)
     driver = SimpleNamespace(CUDADriverError=DeviceError)
     cuda = SimpleNamespace(runtime=runtime, driver=driver, Stream=Stream, Device=lambda: SimpleNamespace(id=0))
@@ -94,7 +94,7 @@ def machine(**changes):
 
 @pytest.fixture
 def launched(monkeypatch):
-    """How the kernel is launched, for which nothing is compiled."""
+    """Arguments of the launches of a kernel that is not compiled."""
     launches = []
 
     def kernel(grid, block, arguments, shared_mem):
@@ -111,18 +111,18 @@ def launched(monkeypatch):
         (NAMES, "Toy offers no cooperative launches and no memory of the host's in its own address space"),
     ],
 )
-def test_what_a_device_lacks_is_said(lacks, reason):
+def test_missing_device_features_are_reported(lacks, reason):
     with pytest.raises(BackendUnavailable, match=reason):
         machine(lacks=lacks)[0].serve(ORDER, Board(2))
 
 
-def test_a_board_that_cannot_be_shared_is_said(launched):
+def test_unshareable_board_is_reported(launched):
     with pytest.raises(BackendUnavailable, match="cannot be shared with Toy: not here"):
         machine(refuses="not here")[0].serve(ORDER, Board(2))
     assert [] == launched
 
 
-def test_a_launch_that_is_refused_is_said(monkeypatch):
+def test_refused_launch_is_reported(monkeypatch):
     def refuse(*_, **__):
         raise DeviceError("too large")
 
@@ -133,8 +133,8 @@ def test_a_launch_that_is_refused_is_said(monkeypatch):
         ours.serve(ORDER, Board(2))
 
 
-def test_a_kernel_that_does_not_fit_is_said(monkeypatch):
-    """Shared memory is asked for when the kernel is loaded."""
+def test_kernel_that_does_not_fit_is_reported(monkeypatch):
+    """Shared memory is requested when the kernel is loaded."""
 
     def refuse(*_, **__):
         raise DeviceError("invalid argument")
@@ -158,7 +158,7 @@ def test_the_kernel_is_launched_on_the_devices_addresses_of_the_board(launched):
 
 
 def test_copies_are_made_once_before_the_kernel_runs(launched, monkeypatch):
-    """The first ones take memory for themselves, which would wait for a kernel that never ends."""
+    """The first copies allocate memory, which would wait for the endless kernel."""
     monkeypatch.setattr(DeviceArray, "copies", [])
     machine()[0].allocate(ORDER)
     assert {"out", "in"} == {way for way, _ in DeviceArray.copies}
@@ -168,7 +168,7 @@ def test_copies_are_made_once_before_the_kernel_runs(launched, monkeypatch):
 
 @pytest.mark.parametrize(("first", "second"), [(100, 60 << 10), (60 << 10, 100)])
 def test_a_kernel_launched_twice_may_have_as_much_shared_memory_as_the_launch_with_most(first, second, monkeypatch):
-    """CUDA keeps one number for a function, whoever launches it."""
+    """CUDA keeps one number for a function over all launches."""
     kernel = SimpleNamespace(max_dynamic_shared_size_bytes=48 << 10)
     module = SimpleNamespace(get_function=lambda name: kernel)
     compiled = SimpleNamespace(path="library", lowered={"entry": "entry"})
@@ -180,7 +180,7 @@ def test_a_kernel_launched_twice_may_have_as_much_shared_memory_as_the_launch_wi
     assert 60 << 10 == kernel.max_dynamic_shared_size_bytes
 
 
-def test_a_streams_answer_is_work_an_end_or_an_error():
+def test_stream_query_is_running_done_or_an_error():
     ours, runtime = machine(status=600)
     assert ours.serving()
     runtime.status = 0

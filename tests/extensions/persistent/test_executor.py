@@ -1,4 +1,4 @@
-"""The executor, on the emulator and on a GPU: items are served, refused, given up, moved, never lost in silence."""
+"""The executor, on the emulator and on a GPU: items are served, refused, given up, moved, never lost silently."""
 
 import os
 import signal
@@ -34,7 +34,7 @@ def form(request):
 
 
 def until_an_incident(executor, seconds=REPLACED):
-    """The first thing that the watchdog had to act on."""
+    """Return the first incident of the watchdog."""
     deadline = time.monotonic() + seconds
     while not executor.incidents and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -62,7 +62,7 @@ def test_more_items_than_slots_go_round_the_ring(opened, form):
         assert list(range(1, 51)) == [item.ticket for item in items]
 
 
-def test_any_thread_may_ask(opened):
+def test_any_thread_may_submit(opened):
     with opened({"empty": None}, slots=8, patience=20) as executor:
 
         def ask(_):
@@ -76,7 +76,7 @@ def test_any_thread_may_ask(opened):
 
 
 def test_an_items_error_is_its_own(opened):
-    """The complaining kernel leaves its code in the queue kernel; launched by the host it has nobody to tell."""
+    """The complaining kernel reports its code to the queue kernel; a launch by the host has no such report."""
     with opened({"complain": COMPLAINING, "empty": None}, PERSISTENT) as executor:
         bad, good = executor.submit("complain"), executor.submit("empty")
         good.result(10)
@@ -84,7 +84,7 @@ def test_an_items_error_is_its_own(opened):
             bad.result(10)
 
 
-def test_a_full_queue_is_told_and_keeps_what_it_has(opened):
+def test_full_queue_refuses_new_items_and_keeps_its_items(opened):
     with opened({"endless": ENDLESS}, slots=2, timeout=60, patience=0.05) as executor:
         executor.write("endless", "zero", ZERO)
         items = [executor.submit("endless") for _ in range(2)]
@@ -95,7 +95,7 @@ def test_a_full_queue_is_told_and_keeps_what_it_has(opened):
             item.result(10)
 
 
-def test_waiting_for_a_result_has_an_end_and_may_begin_again(opened):
+def test_result_times_out_and_can_be_waited_for_again(opened):
     with opened({"endless": ENDLESS}, timeout=60) as executor:
         executor.write("endless", "zero", ZERO)
         item = executor.submit("endless")
@@ -143,7 +143,7 @@ def test_an_endless_launch_is_given_up_too(opened):
 
 
 def test_a_killed_worker_is_replaced_and_its_item_reported(opened, form):
-    """A device may take seconds to let the process go, with what it ran; its end is seen all the same."""
+    """The device may hold the killed process for seconds; the watchdog still notices its end."""
     with opened({"endless": ENDLESS, "doubled": DOUBLED}, form, timeout=REPLACED / 2) as executor:
         executor.write("endless", "zero", ZERO)
         lost, waiting = executor.submit("endless"), executor.submit("doubled")
@@ -165,7 +165,7 @@ def test_an_idle_worker_that_is_killed_loses_nothing(opened):
 
 
 def test_the_queue_kernel_runs_again_after_an_endless_item(opened):
-    """What was ended leaves the device as it was."""
+    """A killed worker leaves the device usable."""
     with opened({"endless": ENDLESS}, timeout=0.5) as executor:
         executor.write("endless", "zero", ZERO)
         with pytest.raises(ItemFailed):
@@ -177,15 +177,15 @@ def test_the_queue_kernel_runs_again_after_an_endless_item(opened):
         np.testing.assert_array_equal(2 * x, executor.read("doubled", "y"))
 
 
-def test_a_queue_kernel_that_stands_still_is_noticed_by_its_pulse():
-    """On a GPU the kernel's pulse goes on when its process is stopped; on the emulator they are one."""
+def test_stopped_queue_kernel_is_noticed_by_its_pulse():
+    """On a GPU the kernel's pulse continues when its process is stopped; on the emulator the process has the pulse."""
     with Executor({"empty": None}, "emulator", QueueSettings(timeout=0.5)) as executor:
         os.kill(executor.pid, signal.SIGSTOP)
         assert until_an_incident(executor).reason.startswith("its pulse has stopped for")
         executor.submit("empty").result(REPLACED)
 
 
-def test_closing_serves_what_was_asked_for(opened, form):
+def test_close_serves_submitted_items(opened, form):
     executor = opened({"empty": None}, form)
     items = [executor.submit("empty") for _ in range(10)]
     executor.close()
@@ -196,7 +196,7 @@ def test_closing_serves_what_was_asked_for(opened, form):
     executor.close()
 
 
-def test_closing_fails_what_never_ends(opened):
+def test_close_fails_endless_items(opened):
     executor = opened({"endless": ENDLESS}, timeout=0.5)
     executor._watchdog.stop()
     executor.write("endless", "zero", ZERO)

@@ -1,4 +1,4 @@
-"""The queue's words: read from the header, packed and taken apart."""
+"""The queue's words: read from the header, packed and unpacked."""
 
 import os
 
@@ -21,13 +21,13 @@ def test_a_message_is_a_ticket_and_a_number():
     assert word < 1 << 64
 
 
-def test_requests_stand_at_their_slots_and_end_with_the_stop():
+def test_requests_are_at_their_slots_and_end_with_the_stop():
     ring = queue.requests([3, 4], slots=4)
     assert [0, 1, 2, 3] == [queue.ticket_of(int(word)) for word in ring]
     assert [0, 3, 4, STOP_PROGRAM] == [queue.number_of(int(word)) for word in ring]
 
 
-def test_programs_tell_where_they_begin_and_how_long_their_stages_are():
+def test_table_has_begins_of_programs_and_lengths_of_stages():
     first, second = QueueStage(0, (2, 3, 1), (64, 128)), QueueStage(1, (5, 1, 1), ())
     table = queue.table([[], [first, second]])
     assert [2, 4, 0, 1, 2, 6, 7, 0, 2, 3, 1, 64, 128, 5, 1, 5, 1, 1] == table.tolist()
@@ -40,7 +40,7 @@ def test_more_programs_than_there_is_room_for_are_refused():
         queue.table([[QueueStage(0, (1, 1, 1), tuple(range(30)))] * 20] * 2)
 
 
-def test_errors_have_words():
+def test_error_numbers_have_texts():
     assert "no such program" == queue.error_text(1)
     assert "the kernel gave error 3" == queue.error_text(queue.KERNEL_ERRORS + 3)
     assert "error 9" == queue.error_text(9)
@@ -58,7 +58,7 @@ def test_a_boards_parts_do_not_share_a_line(slots):
     ours.close()
 
 
-def test_where_memory_without_a_name_cannot_be_had_a_removed_file_serves(monkeypatch):
+def test_board_without_memfd_uses_a_removed_file(monkeypatch):
     monkeypatch.delattr(os, "memfd_create", raising=False)
     ours = Board(2)
     theirs = Board(2, ours.handle)

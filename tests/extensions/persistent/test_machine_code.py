@@ -1,4 +1,4 @@
-"""The queue kernel of every chain as machine code: it compiles, spills nothing, and takes nothing for constant."""
+"""The queue kernel of every chain as machine code: it compiles, without spills and constant loads."""
 
 import pytest
 
@@ -29,8 +29,8 @@ def test_it_fits_one_block_a_multiprocessor_and_spills_nothing(name):
     assert used.shared_bytes + order.shared <= LARGE.max_shared_bytes
 
 
-def test_what_changes_between_items_is_not_read_as_constant():
-    """The product's bias is read by __ldg, which on a device may come from a cache that nobody tells of a change."""
+def test_changing_arrays_are_not_read_as_constant():
+    """The product's bias is read by __ldg, which on a device may come from a stale cache."""
     order = served([program_of("linear_algebra", CHAINS["linear_algebra"], LARGE)])
     ptx = compile_to_ptx(order.source, (order.entry,), "90")
     kernel = ptx[ptx.index(".entry") :]

@@ -1,4 +1,4 @@
-"""A worker that sends anything else than the expected message is an error of its own, and nothing is unpickled."""
+"""Unexpected messages of a worker are errors, and nothing is unpickled."""
 
 import pytest
 
@@ -20,7 +20,7 @@ time.sleep(600)
 
 @pytest.fixture
 def sending(tmp_path, monkeypatch):
-    """A worker that does what the text says."""
+    """A function that starts a worker with the code of a text."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(process, "_WORKER", WorkerEnvironment("sending_worker"))
     started = []
@@ -44,12 +44,12 @@ def sending(tmp_path, monkeypatch):
         ("print('no memory', file=sys.stderr); sys.exit(3)", r"the worker process ended \(exit status 3\): no memory"),
     ],
 )
-def test_what_is_not_the_expected_message_is_an_error(sending, text, reason):
+def test_unexpected_message_is_an_error(sending, text, reason):
     with pytest.raises(BackendUnavailable, match=reason):
         sending(text).receive(ServingMessage)
 
 
-def test_a_worker_that_says_nothing_is_waited_for_no_longer_than_the_timeout(sending):
+def test_silent_worker_times_out(sending):
     with pytest.raises(BackendUnavailable, match=r"the worker does not answer within 0.1 s"):
         sending("").receive(DeviceMessage, 0.1)
 

@@ -1,4 +1,4 @@
-"""Cases as programs: plans become words, what cannot be served is refused with the reason."""
+"""Cases as programs: plans become words, unservable plans are refused with the reason."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_a_plan_becomes_stages_over_one_workspace():
     assert ([8, 0, 4, 1, 1, 0, room, N], [8, 1, 4, 1, 1, room, 2 * room, N]) == (first, second)
 
 
-def test_a_scalars_bits_lie_at_the_low_end_of_its_word():
+def test_scalar_is_at_the_low_end_of_its_word():
     case = case_of("k", (Scalar("a"), Scalar("b", "float64"), Scalar("c", "int32")), lambda: Launch(1, 32),
                    parameters={"a": 1.5, "b": -2.0, "c": -1})  # fmt: skip
     scalars = served([program_of("k", case, DEVICE)]).table[-3:]
@@ -37,7 +37,7 @@ def test_programs_of_one_kernel_share_it_and_have_arrays_of_their_own():
     assert 4 == len(set(order.offsets.values()))
 
 
-def test_a_launch_of_no_blocks_is_no_stage():
+def test_empty_launch_is_no_stage():
     case = case_of("twice", (Out("y", "n"), Size("n")), lambda n: Launch(n, 256), Workload(n=0))
     assert () == program_of("nothing", case, DEVICE).steps
 
@@ -50,7 +50,7 @@ def test_a_launch_of_no_blocks_is_no_stage():
         (lambda: Launch(1, 32, maps=(TensorMap("s", 64),)), "k copies by tensor maps, which only its own launch has"),
     ],
 )
-def test_what_cannot_be_served_says_why(plan, reason):
+def test_unservable_plan_is_refused_with_its_reason(plan, reason):
     case = case_of("k", (Scratch("s", "1"),), plan)
     with pytest.raises(UsageError, match=r"k\[n=1000\] cannot be served: " + reason):
         program_of("k", case, DEVICE)

@@ -24,7 +24,7 @@ def record(**changes):
     return LatencyRecord(**{"machine": {"id": "toy"}, "created": "now", "commit": "abc", "rows": rows, **changes})
 
 
-def test_a_spread_is_told_by_quartiles():
+def test_spread_has_median_quartiles_and_p99():
     assert ItemSpread(3.0, 2.0, 4.0, 4.96, 5) == ItemSpread.of([5, 1, 4, 2, 3])
 
 
@@ -44,14 +44,14 @@ def test_the_newest_record_is_that_of_the_last_name(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"schema": 99}', '{"schema": 1, "rows": [{}]}'])
-def test_what_is_no_record_is_refused(tmp_path, content):
+def test_invalid_record_is_refused(tmp_path, content):
     path = tmp_path / "odd.json"
     path.write_text(content)
     with pytest.raises(ResultsError, match="odd.json: "):
         read_latencies(path)
 
 
-def test_samples_of_served_items_are_taken_alone_and_together():
+def test_served_items_are_timed_singly_and_in_bursts():
     samples = LatencySamples()
     with Executor({EMPTY: None}, "emulator") as executor:
         for _ in range(2):

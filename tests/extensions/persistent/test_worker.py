@@ -1,4 +1,4 @@
-"""The worker with a machine that cannot serve, and how it serves by launches."""
+"""The worker with a machine that cannot serve a queue, and its fallback to launches."""
 
 import socket
 
@@ -24,7 +24,7 @@ from prism_bench.spec.case import Device
 
 
 class OldMachine(Machine):
-    """A device without cooperative launches, which counts what is launched."""
+    """A device without cooperative launches, which lists the launched programs."""
 
     device = Device()
 
@@ -58,7 +58,7 @@ def channels():
         channel.close()
 
 
-def test_where_a_queue_kernel_cannot_be_had_the_kernels_are_launched(channels):
+def test_worker_launches_kernels_without_a_queue_kernel(channels):
     ours, theirs = channels
     ours.send(*pack_order((Program("first"), Program("second")), CHAINS, PERSISTENT))
     board, machine = Board(4), OldMachine()
@@ -83,7 +83,7 @@ def test_a_request_for_no_program_is_answered_with_its_error():
     assert message(1, NO_SUCH_PROGRAM) == board.answers[1]
 
 
-def test_a_request_that_is_not_there_yet_is_waited_for():
+def test_server_waits_for_the_next_request():
     board = Board(2)
     server = LaunchingServer(OldMachine(), served([Program("only")]), board)
     assert server.step()

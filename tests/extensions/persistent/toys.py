@@ -11,7 +11,7 @@ N = 1000
 
 
 def case_of(entry, arguments, launch, workload=Workload(n=N), **more):  # noqa: B008 - frozen
-    """A case of one of these kernels; nobody verifies it, so it has no reference."""
+    """Return a case of one of these kernels, without a reference."""
     spec = KernelSpec(
         entry=entry, arguments=arguments, launch=launch, reference=lambda: (), workloads={"S0": workload}, name=entry,
         family="toys", source=SOURCE, **more,

@@ -1,4 +1,4 @@
-"""`prism-bench pipeline`: on NumPy, from records, and what it refuses."""
+"""`prism-bench pipeline`: on NumPy, from records, and its refusals."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_verified_only(shell):
     assert "dendritic:streams" in result.out and "yes" in result.out
 
 
-def test_a_record_is_shown_and_its_wrong_form_ends_with_one(shell, tmp_path):
+def test_record_with_a_wrong_form_exits_1(shell, tmp_path):
     kept = store.save(record(program(), program(form="graph", status="wrong")), tmp_path / "one.json.gz")
     result = shell("pipeline", "--from", kept)
     assert 1 == result.code
@@ -49,7 +49,7 @@ def test_a_record_of_kernels_is_refused(shell, tmp_path):
         (("dendritic", "--form", "fast"), "unknown form 'fast'"),
     ],
 )
-def test_what_cannot_be_ends_without_a_traceback(shell, arguments, reason):
+def test_impossible_requests_end_without_a_traceback(shell, arguments, reason):
     result = shell("pipeline", *arguments, "-b", "numpy_reference", "--processes", "1")
     assert result.code in (1, 2)
     assert reason in result.out + result.err

@@ -1,4 +1,4 @@
-"""Forms of a pipeline: the same results, other copies; state that is carried; what is planted is found or missed."""
+"""Forms of a pipeline: equal results, different copies, carried state, checks of planted spots."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def on_numpy(pipeline, label="small"):
     return Prepared(pipeline, label, CATALOGUE, open_backend("numpy_reference"))
 
 
-def test_one_evaluation_by_hand():
+def test_evaluation_equals_numpy():
     with on_numpy(TOY) as prepared:
         prepared.upload()
         form("one_stream", prepared)()
@@ -33,7 +33,7 @@ def test_a_call_that_keeps_nothing_on_the_device_copies_every_buffer():
         assert (3, 96, 3, 96) == (moved.up, moved.up_bytes, moved.down, moved.down_bytes)
 
 
-def test_a_frame_and_its_results_are_all_that_moves_otherwise():
+def test_other_forms_copy_only_frame_and_results():
     with on_numpy(TOY) as prepared:
         prepared.upload()
         form("streams", prepared)()
@@ -69,7 +69,7 @@ def test_the_sequence_is_the_steps_one_after_the_other():
         assert np.allclose(last.arrays(["c_next"])["c_next"], together, atol=1e-5)
 
 
-def test_a_planted_spot_that_is_not_there_is_missed():
+def test_check_reports_a_missing_spot():
     with on_numpy(KNOWN["image"]) as prepared:
         assert check_results(prepared, "streams")[0]["passed"]
         row, col = images.places(**{k: prepared.axes[k] for k in ("rows", "cols", "spots")})[0]
@@ -78,7 +78,7 @@ def test_a_planted_spot_that_is_not_there_is_missed():
         assert (False, "2 components with 0 holes; 3 spots were planted") == (entry["passed"], entry["error"])
 
 
-def test_a_stage_that_is_wrong_is_named(monkeypatch):
+def test_wrong_stage_is_named(monkeypatch):
     with on_numpy(TOY) as prepared:
         wrong = prepared.runnables["left"]
         monkeypatch.setattr(type(wrong), "__call__", lambda self: self._results.update(y=self._offered["x"] + 1)
@@ -99,7 +99,7 @@ def test_buffers_of_other_sizes_are_not_shared():
             small.runnables["a"].share("x", large.runnables["a"], "y")
 
 
-def test_a_form_that_is_none_and_one_that_cannot_be_here():
+def test_unknown_and_unavailable_forms_are_refused():
     with on_numpy(TOY) as prepared:
         with pytest.raises(UsageError, match="unknown form 'grap'; did you mean graph"):
             form("grap", prepared)

@@ -23,7 +23,7 @@ def complaints(pipeline, label, backend, forms):
     return [entry for entry in entries if not entry["passed"]]
 
 
-def test_there_are_thirteen():
+def test_thirteen_integration_pipelines():
     assert 13 == len(INTEGRATION) == len({pipeline.name for pipeline in INTEGRATION})
     assert {pipeline.name for pipeline in (*INTEGRATION, *PHASES)} == set(KNOWN)
 

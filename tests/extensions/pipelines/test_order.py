@@ -1,4 +1,4 @@
-"""With several lanes everything still comes after what it needs, in one evaluation and from one to the next."""
+"""The order of stages on several lanes, in one evaluation and from one to the next."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.extensions.pipelines.watched_flow import WatchedFlow
 
 
 class Watched(NumpyBackend):
-    """NumPy on a flow that remembers."""
+    """NumPy on a flow that keeps the order of its work."""
 
     def flow(self):
         return WatchedFlow()
@@ -19,7 +19,7 @@ class Watched(NumpyBackend):
 
 @pytest.fixture(params=[TOY, KNOWN["image"], KNOWN["together"], KNOWN["dendritic"]], ids=lambda pipeline: pipeline.name)
 def watched(request, monkeypatch):
-    """A prepared pipeline whose stages tell the flow that they were enqueued."""
+    """A prepared pipeline whose stages report to the flow that they were enqueued."""
     with Prepared(request.param, "small", CATALOGUE, Watched()) as prepared:
         for name, runnable in prepared.runnables.items():
             prepared.runnables[name] = _Telling(prepared.flow, name, runnable)
@@ -43,7 +43,7 @@ class _Telling:
 
 
 @pytest.mark.parametrize("name", ["streams", "graph"])
-def test_who_is_fed_comes_after_who_feeds(watched, name):
+def test_fed_stage_comes_after_its_feeder(watched, name):
     evaluate = form(name, watched)
     evaluate()
     for stage in watched.stages:
@@ -51,8 +51,8 @@ def test_who_is_fed_comes_after_who_feeds(watched, name):
             assert watched.flow.comes_after(stage.name, place_of(buffer)[0])
 
 
-def test_what_a_graph_holds_was_launched_before(watched, monkeypatch):
-    """So that nothing is loaded into it."""
+def test_kernels_are_launched_before_their_capture(watched, monkeypatch):
+    """Code that is loaded during a capture would not be in the graph."""
     held = []
     monkeypatch.setattr(watched.flow, "captured", lambda call: held.extend(name for name, *_ in watched.flow.work))
     form("graph", watched)
@@ -80,7 +80,7 @@ def test_lane_0_ends_after_all_lanes(watched):
     assert all(watched.flow.comes_after("download", stage.name) for stage in watched.stages)
 
 
-def test_some_lanes_really_run_beside_one_another():
+def test_some_lanes_run_side_by_side():
     with Prepared(KNOWN["image"], "small", CATALOGUE, Watched()) as prepared:
         for name, runnable in prepared.runnables.items():
             prepared.runnables[name] = _Telling(prepared.flow, name, runnable)

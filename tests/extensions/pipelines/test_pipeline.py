@@ -1,4 +1,4 @@
-"""Stages that do not fit together are refused, with the words of who wrote them."""
+"""Definitions of pipelines: stages that do not fit together are refused with the reason."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ from tests.extensions.pipelines.toys import TOY, chain, stage
         (chain(Stage("a", "relu", lambda m: Workload(n=m))), "workload of a asks for 'm'"),
     ],
 )
-def test_what_does_not_fit_is_refused(pipeline, reason):
+def test_stages_that_do_not_fit_are_refused(pipeline, reason):
     with pytest.raises(SpecError, match=reason):
         placed(pipeline, "small", CATALOGUE)
 
@@ -50,11 +50,11 @@ def numbers(pipeline):
     return [(lane.number, lane.after) for lane in lanes(placed(pipeline, "small", CATALOGUE))]
 
 
-def test_stages_that_do_not_depend_on_one_another_get_lanes_of_their_own():
+def test_independent_stages_have_separate_lanes():
     assert [(0, ()), (0, ()), (1, (0,))] == numbers(TOY)
 
 
-def test_a_stage_of_two_lanes_goes_on_in_one_and_waits_for_the_other():
+def test_stage_fed_by_two_lanes_continues_the_first_and_waits_for_the_other():
     both = Stage("both", "vector_add", lambda n: Workload(n=n), feeds={"a": "left.y", "b": "right.y"})
     pipeline = chain(*TOY.stages, both, results=("both.c",))
     assert (0, (2,)) == numbers(pipeline)[-1]
@@ -72,7 +72,7 @@ def test_together_keeps_all_parts_apart():
     assert 3 == len({number for number, _ in numbers(both)})
 
 
-def test_its_stages_are_launched_as_the_catalogue_s_choices_have_it():
+def test_stages_use_the_catalogues_choices():
     plain = [(name, stage.case) for name in KNOWN for stage in placed(KNOWN[name], "small", CATALOGUE)]
     name, case = next((name, case) for name, case in plain if case.tunable)
     other = case.configurations(Device())[1].choice

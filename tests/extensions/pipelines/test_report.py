@@ -15,7 +15,7 @@ def shown(view):
     return console.file.getvalue()
 
 
-def test_pipelines_beside_what_was_asked():
+def test_view_compares_pipelines_with_the_goals():
     forms = rows(record(program("together", "graph", steady=1e-4, overlap=0.5), program("lstm", "one_stream", cpu=4e-2),
                         program("image", "graph", status="wrong")))  # fmt: skip
     text = shown(pipelines_view(forms, phases(forms, 16)))

@@ -1,4 +1,4 @@
-"""What a record says of pipelines, from planted times."""
+"""Rows and phases of a record of pipelines, from planted times."""
 
 import pytest
 
@@ -21,13 +21,13 @@ def test_one_form():
     assert 1e-4 == pytest.approx(row.launch, rel=0.01)
 
 
-def test_the_cpu_stands_beside_every_form_of_its_pipeline():
+def test_every_form_is_compared_with_the_cpu():
     by_task = {row.task: row for row in rows(LSTM)}
     assert 200 == pytest.approx(by_task["lstm:graph"].against_cpu, rel=0.01)
     assert 5 == pytest.approx(by_task["lstm:per_call"].against_cpu, rel=0.01)
 
 
-def test_no_tracer_no_overlap_but_its_reason():
+def test_overlap_without_tracer_has_its_reason():
     row = rows(record(program()))[0]
     assert (None, "no CUPTI") == (row.overlap, row.missing)
 
@@ -47,5 +47,5 @@ def test_without_an_lstm_there_are_no_phases():
 
 
 @pytest.mark.parametrize(("statuses", "code"), [(("ok", "skipped"), 0), (("ok", "wrong"), 1), (("skipped",), 2)])
-def test_what_the_command_ends_with(statuses, code):
+def test_exit_code_of_statuses(statuses, code):
     assert code == exit_code(rows(record(*(program(form=s, status=s) for s in statuses))))

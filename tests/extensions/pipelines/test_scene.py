@@ -1,11 +1,11 @@
-"""Hot spots: in cells of their own, round, and no more of them than there are cells."""
+"""Hot spots: in separate cells, round, and no more than cells."""
 
 import numpy as np
 
 from prism_bench.extensions.pipelines.definitions import centres, heated
 
 
-def test_spots_lie_in_the_middle_of_cells_spread_over_the_image():
+def test_spots_are_in_the_middle_of_cells_spread_over_the_image():
     assert [[5, 5], [5, 25], [15, 15], [25, 5], [25, 25]] == centres(30, 30, 5, 10).tolist()
 
 
@@ -13,7 +13,7 @@ def test_there_are_no_more_spots_than_cells():
     assert (6, 0, 0) == tuple(len(centres(rows, cols, 9, 10)) for rows, cols in ((25, 35), (9, 40), (40, 9)))
 
 
-def test_a_spot_is_a_disc_of_heat_on_what_was_there():
+def test_spot_adds_a_disc_of_heat_to_the_image():
     image = np.ones((20, 30))
     warm = heated(image, np.array([[6, 7], [10, 20]]), 3, 2.0)
     down, right = np.indices(image.shape)

@@ -1,4 +1,4 @@
-"""One measuring process: what it measures on a device (a pretended one), what it says of what is wrong or missing."""
+"""The session of a worker on a pretended device: measurements, and reasons of wrong and unavailable forms."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.extensions.pipelines.watched_flow import WatchedFlow
 
 
 class Pretended(NumpyBackend):
-    """A device by its name and its graphs alone."""
+    """NumPy with the name and the graphs of a device."""
 
     name = "cuda"
 
@@ -40,7 +40,7 @@ def metrics(result):
     return {(measurement.metric, measurement.subject) for measurement in result.measurements}
 
 
-def test_the_first_process_verifies_traces_and_times_the_cpu_alone(session):
+def test_first_process_only_verifies_traces_and_times_the_cpu(session):
     result = session().task("dendritic:one_stream")
     assert ("ok", "dendritic:one_stream[neurons=5,dendrites=3,inputs=8]") == (result.status, result.name)
     assert {("wall_time", "cpu")} == metrics(result)
@@ -55,7 +55,7 @@ def test_later_processes_only_time(session):
     assert ((), {}) == (result.verification, result.profile)
 
 
-def test_a_call_that_waits_each_time_has_no_steady_time(session):
+def test_per_call_form_has_no_steady_time(session):
     assert {("end_to_end_time", "kernel")} == metrics(session(first=False).task("dendritic:per_call"))
 
 
@@ -80,7 +80,7 @@ def test_a_wrong_stage_has_no_time(session, monkeypatch):
 @pytest.mark.parametrize(
     ("error", "status"), [(MemoryError("wants 1 PB"), "skipped"), (BackendUnavailable("no graphs"), "skipped")]
 )
-def test_what_cannot_run_here_is_skipped_with_its_reason(session, monkeypatch, error, status):
+def test_unavailable_pipeline_is_skipped_with_its_reason(session, monkeypatch, error, status):
     class Broken(Pretended):
         def prepare(self, case, inputs):
             raise error

@@ -1,4 +1,4 @@
-"""What a tracer says of a form: planted activity records, and tools that fail."""
+"""Profiles of a form by a tracer: planted activity records, and tools that fail."""
 
 from contextlib import contextmanager
 
@@ -15,7 +15,7 @@ from tests.extensions.pipelines.toys import TOY
 
 
 class Planted:
-    """A collector that saw two kernels half side by side, and a copy, in the range it was given."""
+    """A collector with two kernels that overlap by half, and a copy, in its range."""
 
     made, watching = 0, False
 
@@ -68,7 +68,7 @@ def test_values_are_those_of_one_evaluation(prepared, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [BackendUnavailable("CUPTI is not there"), RuntimeError("CUPTI_ERROR_NOT_READY")])
-def test_a_tool_that_fails_costs_its_values_alone(prepared, monkeypatch, error):
+def test_failed_tracer_loses_only_its_values(prepared, monkeypatch, error):
     def broken():
         raise error
 

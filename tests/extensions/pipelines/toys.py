@@ -11,7 +11,7 @@ def stage(name, kernel="relu", **feeds):
 
 
 def chain(*stages, **changes):
-    """A pipeline whose frame is the first stage's x and whose result is the last one's y."""
+    """Return a pipeline whose frame is the first stage's x and whose result is the last stage's y."""
     first, last = stages[0].name, stages[-1].name
     fields = {"frame": (f"{first}.x",), "results": (f"{last}.y",), "workloads": SIZES} | changes
     return Pipeline(name="toy", meaning="a toy", stages=stages, **fields)

@@ -1,4 +1,4 @@
-"""A flow that remembers who waited for whom, so that a missing wait shows: clocks of lanes as vectors."""
+"""A flow that keeps vector clocks of its lanes, so that tests find a missing wait."""
 
 from contextlib import contextmanager
 
@@ -6,7 +6,7 @@ from prism_bench.backends.base import Flow
 
 
 class WatchedFlow(Flow):
-    """`known[lane][other]` is how much of `other`'s work a lane's next work comes after; `work` names who did what."""
+    """`known[lane][other]` counts `other`'s work before a lane's next work; `work` has names, lanes and clocks."""
 
     def __init__(self):
         self.current, self.known, self.done, self.work = 0, {0: {}}, {}, []
@@ -18,14 +18,14 @@ class WatchedFlow(Flow):
         self.current = before
 
     def enqueue(self, name):
-        """The work `name` on the current lane, with what it comes after."""
+        """Enqueue the work `name` on the current lane, with its clock."""
         lane = self.current
         self.done[lane] = self.done.get(lane, 0) + 1
         self.known.setdefault(lane, {})[lane] = self.done[lane]
         self.work.append((name, lane, self.done[lane], dict(self.known[lane])))
 
     def comes_after(self, later, earlier):
-        """Whether the last work of the first name cannot begin before the last one of the second has ended."""
+        """Return whether the last work `later` waits for the end of the last work `earlier`."""
         *_, (_, lane, place, _) = [work for work in self.work if work[0] == earlier]
         *_, (_, _, _, known) = [work for work in self.work if work[0] == later]
         return known.get(lane, 0) >= place

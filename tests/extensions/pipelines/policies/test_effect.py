@@ -1,4 +1,4 @@
-"""The measured batch, and what another window does to a result."""
+"""The measured batch, and the effect of another window on a result."""
 
 import numpy as np
 
