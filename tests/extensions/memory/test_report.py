@@ -19,8 +19,10 @@ def shown(view):
 
 def measured(steady=1e-4):
     base = record(trace(peak_asked=1000, peak_held=2000, overhead=2.0), program())
-    return contest({"cupy": base, "size_class": record(trace(), program(steady=steady, latency=2 * steady))},
-                   {"rmm": "RMM is not installed here"})  # fmt: skip
+    return contest(
+        {"cupy": base, "size_class": record(trace(), program(steady=steady, latency=2 * steady))},
+        {"rmm": "RMM is not installed here"},
+    )
 
 
 def test_view_of_a_size_class_pool_without_gain():

@@ -23,8 +23,12 @@ def test_a_plan_becomes_stages_over_one_workspace():
 
 
 def test_scalar_is_at_the_low_end_of_its_word():
-    case = case_of("k", (Scalar("a"), Scalar("b", "float64"), Scalar("c", "int32")), lambda: Launch(1, 32),
-                   parameters={"a": 1.5, "b": -2.0, "c": -1})  # fmt: skip
+    case = case_of(
+        "k",
+        (Scalar("a"), Scalar("b", "float64"), Scalar("c", "int32")),
+        lambda: Launch(1, 32),
+        parameters={"a": 1.5, "b": -2.0, "c": -1},
+    )
     scalars = served([program_of("k", case, DEVICE)]).table[-3:]
     assert 1.5 == scalars[:1].view(np.float32)[0]
     assert -2.0 == scalars[1:2].view(np.float64)[0]

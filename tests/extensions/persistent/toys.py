@@ -13,9 +13,16 @@ N = 1000
 def case_of(entry, arguments, launch, workload=Workload(n=N), **more):  # noqa: B008 - frozen
     """Return a case of one of these kernels, without a reference."""
     spec = KernelSpec(
-        entry=entry, arguments=arguments, launch=launch, reference=lambda: (), workloads={"S0": workload}, name=entry,
-        family="toys", source=SOURCE, **more,
-    )  # fmt: skip
+        entry=entry,
+        arguments=arguments,
+        launch=launch,
+        reference=lambda: (),
+        workloads={"S0": workload},
+        name=entry,
+        family="toys",
+        source=SOURCE,
+        **more,
+    )
     return Case(spec, workload, "S0")
 
 

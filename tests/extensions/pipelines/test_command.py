@@ -7,8 +7,8 @@ from tests.extensions.planted_programs import program, record, trace
 
 
 def test_pipelines_on_numpy(shell, tmp_path):
-    result = shell("pipeline", "dendritic", "-b", "numpy_reference", "-l", "small", "--processes", "1", "--json",
-                  "--records", tmp_path)  # fmt: skip
+    options = ("-b", "numpy_reference", "-l", "small", "--processes", "1", "--json", "--records", tmp_path)
+    result = shell("pipeline", "dendritic", *options)
     assert 0 == result.code
     rows = {row["form"]: row for row in result.json["pipelines"]}
     assert {"per_call", "one_stream"} == set(rows)

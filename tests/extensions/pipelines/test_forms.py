@@ -81,8 +81,11 @@ def test_check_reports_a_missing_spot():
 def test_wrong_stage_is_named(monkeypatch):
     with on_numpy(TOY) as prepared:
         wrong = prepared.runnables["left"]
-        monkeypatch.setattr(type(wrong), "__call__", lambda self: self._results.update(y=self._offered["x"] + 1)
-                            if self is wrong else _reference(self))  # fmt: skip
+        monkeypatch.setattr(
+            type(wrong),
+            "__call__",
+            lambda self: self._results.update(y=self._offered["x"] + 1) if self is wrong else _reference(self),
+        )
         failed = [entry["output"] for entry in check_stages(prepared) if not entry["passed"]]
     assert ["left.y"] == failed
 

@@ -16,8 +16,13 @@ def shown(view):
 
 
 def test_view_compares_pipelines_with_the_goals():
-    forms = rows(record(program("together", "graph", steady=1e-4, overlap=0.5), program("lstm", "one_stream", cpu=4e-2),
-                        program("image", "graph", status="wrong")))  # fmt: skip
+    forms = rows(
+        record(
+            program("together", "graph", steady=1e-4, overlap=0.5),
+            program("lstm", "one_stream", cpu=4e-2),
+            program("image", "graph", status="wrong"),
+        )
+    )
     text = shown(pipelines_view(forms, phases(forms, 16)))
     assert "(asked 2,000)" in text and "50 %" in text
     assert "image:graph: scripted" in text
@@ -29,6 +34,8 @@ def test_pipelines_as_json():
     forms = rows(record(program("lstm", "one_stream", cpu=4e-2)))
     plain = json.loads(json.dumps(pipelines_json(forms, phases(forms, 16)), allow_nan=False))
     assert ("lstm", 50, 191) == (
-        plain["pipelines"][0]["pipeline"], plain["asked_per_second"], plain["published_frames_per_second"],
-    )  # fmt: skip
+        plain["pipelines"][0]["pipeline"],
+        plain["asked_per_second"],
+        plain["published_frames_per_second"],
+    )
     assert "lstm:one_stream" == plain["lstm_phases"][0]["form"]

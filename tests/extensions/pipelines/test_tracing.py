@@ -60,8 +60,10 @@ def test_values_are_those_of_one_evaluation(prepared, monkeypatch):
         profile = tracer.profile(name, prepared, made)
         values = {key: entry["value"] for key, entry in profile["values"].items()}
         assert (0.25, 2 / EVALUATIONS, 1 / EVALUATIONS) == (
-            pytest.approx(values["overlap_share"]), values["kernels"], values["copies"],
-        )  # fmt: skip
+            pytest.approx(values["overlap_share"]),
+            values["kernels"],
+            values["copies"],
+        )
         assert 400e-9 / EVALUATIONS == pytest.approx(values["busy_seconds"])
     assert 2 * (1 + EVALUATIONS) == len(calls)
     assert 1 == Planted.made - before
