@@ -49,7 +49,7 @@ def test_what_compare_prints_is_what_a_comment_reads(tmp_path):
 def test_distrust_comes_first():
     found = replace(STORED, findings=[ComparedFinding("untrusted", "control", "cases of identical code differ")])
     text = comment(found)
-    assert text.startswith(f"{MARK}\n\n### Prism Bench: cannot be trusted: this change is 12 % slower (12 % to 13 %) in")
+    assert text.startswith(f"{MARK}\n\n### Prism Bench: cannot be trusted: this change is 12 % slower (12 % to 13 %)")
     assert text.index("> cases of identical code differ") < text.index("| **slower**")
 
 
