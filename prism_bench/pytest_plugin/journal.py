@@ -16,7 +16,8 @@ from prism_bench.io.documents import json_line
 from prism_bench.pytest_plugin.measuring import FunctionClock, Measuring, copy_ceiling, kernel_tested, open_clock
 from prism_bench.pytest_plugin.outcome import TestedTime, TimedTest
 from prism_bench.record import store
-from prism_bench.record.run_record import CaseResult, JsonTable, decode_case, encode_case
+from prism_bench.record.run_record import CaseResult, decode_case, encode_case
+from prism_bench.record.schema import JsonTable
 from prism_bench.run.settings import PROTOCOL, RecordBuilder, RunClock
 
 # Settings of the plugin: flags of the command line, else `[tool.prism-bench.pytest]` of the project.

@@ -13,7 +13,8 @@ from prism_bench.analysis.run_analysis import interval_of
 from prism_bench.api.callables import MODES
 from prism_bench.errors import UsageError
 from prism_bench.record.measurement import Measurement
-from prism_bench.record.run_record import TESTED, CaseResult, JsonTable
+from prism_bench.record.run_record import TESTED, CaseResult
+from prism_bench.record.schema import JsonTable
 from prism_bench.spec.case import test_of
 from prism_bench.spec.inputs import AnyArray
 from prism_bench.spec.tolerance import Tolerance, compare

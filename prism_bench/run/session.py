@@ -8,7 +8,8 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import BackendUnavailable, CacheUnavailable, PrismBenchError, described
 from prism_bench.monitor import Blind, Sampler
 from prism_bench.record.measurement import Measurement
-from prism_bench.record.run_record import CaseResult, JsonTable, Status
+from prism_bench.record.run_record import CaseResult
+from prism_bench.record.schema import JsonTable, Status
 from prism_bench.run.measuring import (
     CPU,
     KERNEL,

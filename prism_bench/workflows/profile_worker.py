@@ -24,7 +24,7 @@ from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable, ResultsError
 from prism_bench.io.documents import json_line
 from prism_bench.profilers.metrics import ProfiledLaunch
-from prism_bench.record.run_record import Status
+from prism_bench.record.schema import Status
 from prism_bench.run.measuring import is_sticky
 from prism_bench.run.verification import Entry, compare_outputs, complaint, passed
 from prism_bench.spec.case import Case

@@ -25,7 +25,8 @@ from prism_bench.profilers.metrics import ProfiledLaunch, chip_of
 from prism_bench.profilers.metrics import counters_of_chip as chip_counters
 from prism_bench.profilers.tools import OTHER, ProfilerFailed, classify, last_words
 from prism_bench.record import identity, store
-from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord, Status
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.schema import JsonTable, Status
 from prism_bench.run.precompile import compile_ahead
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import RecordBuilder, RunClock, ceiling_cases

@@ -21,8 +21,8 @@ from prism_bench.io.files import Due, Saver, allowed, held
 from prism_bench.io.installation import host_special
 from prism_bench.io.workers import end_with_parent
 from prism_bench.record import store
-from prism_bench.spec.case import Case, InputArray
-from prism_bench.spec.inputs import AnyArray
+from prism_bench.spec.case import Case
+from prism_bench.spec.inputs import AnyArray, InputArray
 from prism_bench.spec.tolerance import Comparison, compare
 from prism_bench.units import count_text
 from prism_bench.workflows.compile_table import write_csv

@@ -7,7 +7,8 @@ differ from those of their kernel in nothing but the variant, are left to `--tho
 
 import pytest
 
-from prism_bench.backends.emulator import ORDERS, EmulatorBackend
+from prism_bench.backends.emulator import EmulatorBackend
+from prism_bench.emulator import ORDERS
 from prism_bench.emulator.build import sanitizer_library
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.extensions.judge.task import hidden_cases

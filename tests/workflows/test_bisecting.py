@@ -8,7 +8,8 @@ import pytest
 
 from prism_bench.analysis.compare.estimate import OUTGROWN, Spread
 from prism_bench.errors import ResultsError, UsageError
-from prism_bench.workflows.bisecting import CaseCode, MeasuredNode, SearchLimits, bisected, folded, observations
+from prism_bench.workflows.bisecting import MeasuredNode, SearchLimits, bisected, folded, observations
+from prism_bench.workflows.case_code import CaseCode
 
 LIMITS = SearchLimits()
 

@@ -16,7 +16,8 @@ from prism_bench.analysis.run_analysis import Finding
 from prism_bench.analysis.summary import cache_bytes
 from prism_bench.profilers.metrics import LOGICAL
 from prism_bench.profilers.timeline import COPY, GRAPH, KERNEL, NO_CALL, SET, Calls, Timeline
-from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.schema import JsonTable
 from prism_bench.units import count_text, rate_text, share_text
 
 # Newest counters of every case, and the table of metrics: one row per profiled case.

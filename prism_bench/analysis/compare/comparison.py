@@ -32,7 +32,8 @@ from prism_bench.analysis.compare.verdict import CHANGED, RULES, Judgement, Pair
 from prism_bench.analysis.peers import clock_of
 from prism_bench.analysis.run_analysis import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
 from prism_bench.measure.plausibility import valid
-from prism_bench.record.run_record import CaseResult, JsonTable, RunRecord
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.schema import JsonTable
 from prism_bench.spec.metric import ELSEWHERE, MEASURED
 from prism_bench.units import count_text, ratio_text, share_text, time_text
 

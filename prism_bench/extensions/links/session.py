@@ -17,7 +17,8 @@ from prism_bench.extensions.links.operations import OPERATIONS, GroupCase, case_
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.measure.plausibility import valid_median
 from prism_bench.record.measurement import Measurement
-from prism_bench.record.run_record import CaseResult, RunRecord, Status
+from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.schema import Status
 from prism_bench.run.verification import Entry
 from prism_bench.spec.inputs import AnyArray
 from prism_bench.spec.tolerance import compare

@@ -15,7 +15,7 @@ from prism_bench.extensions.memory import PoolState, Trace
 from prism_bench.extensions.memory.replay import BASE, Contest
 from prism_bench.extensions.memory.trace import Tracked
 from prism_bench.io.documents import json_of
-from prism_bench.record.run_record import JsonTable
+from prism_bench.record.schema import JsonTable
 from prism_bench.report.headline import times_text
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page

@@ -16,7 +16,8 @@ from prism_bench.extensions.pipelines.pipeline import Pipeline, Prepared, form, 
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.profilers.timeline import COPY, KERNEL, Timeline
 from prism_bench.record.measurement import Measurement, Sample
-from prism_bench.record.run_record import CaseResult, JsonTable, Status
+from prism_bench.record.run_record import CaseResult
+from prism_bench.record.schema import JsonTable, Status
 from prism_bench.run.verification import Entry, compare_outputs
 from prism_bench.spec.inputs import InputArray, given
 

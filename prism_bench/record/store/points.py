@@ -11,14 +11,8 @@ from numpy.typing import NDArray
 
 from prism_bench.io.documents import json_line
 from prism_bench.record.identity import BoardTable, Owner, environment_of, uuids_of
-from prism_bench.record.schema import (
-    BoardFile,
-    CaseFile,
-    MeasurementFile,
-    RecordFile,
-    impossible_beside_times,
-    impossible_times,
-)
+from prism_bench.record.measurement import MeasurementFile
+from prism_bench.record.schema import BoardFile, CaseFile, RecordFile, impossible_beside_times, impossible_times
 
 # Times as whole numbers of a decimal unit, as compact as the digits that they have.
 #

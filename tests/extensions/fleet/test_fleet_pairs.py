@@ -13,10 +13,10 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.fleet import pairs
 from prism_bench.extensions.fleet.dispatch import BoardState, Dispatcher
 from prism_bench.extensions.fleet.fleet import JobChannel
-from prism_bench.extensions.fleet.pairs import PairJudge, PairWork, groups_of, measure, measure_pairs
+from prism_bench.extensions.fleet.pairs import PairWork, groups_of, measure, measure_pairs
 from prism_bench.record.run_record import encode
 from prism_bench.run.builds import Build
-from prism_bench.workflows.pairs import PairEffort
+from prism_bench.workflows.pairs import PairEffort, PairJudge
 from tests.extensions.fleet.test_fleet import TOYS
 
 BOARD = SimpleNamespace(title="gpu1 x", host={"cpu": "x"}, software={"numpy": "1"}, key="x")

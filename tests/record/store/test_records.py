@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.errors import ResultsError
-from prism_bench.record.run_record import SCHEMA, encode
+from prism_bench.record.run_record import encode
+from prism_bench.record.schema import SCHEMA
 from prism_bench.record.store import (
     RecordPlace,
     add_once,
