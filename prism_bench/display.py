@@ -101,7 +101,7 @@ def intervals(rows: Sequence[Interval]) -> str:
         return ""
     farthest = max(4 * max(row.middle, 1 / row.middle) for row in shown)
     ends = [(max(row.low, 1 / farthest), min(row.high, farthest)) for row in shown]
-    low, high = min(1.0, *(one for one, _ in ends)), max(1.0, *(one for _, one in ends))
+    low, high = min(1.0, *(left for left, _ in ends)), max(1.0, *(right for _, right in ends))
     room = WIDTH - _LABEL - 50
 
     def across(value: float) -> float:

@@ -10,7 +10,7 @@
         CacheUnavailable     the machine: nothing can be kept where compiled kernels are kept
         MeasurementInvalid   the machine: below the launch overhead, beyond what the device can do, throttled
         ProfilerError        the machine: why a profiler could not do its work, and the cure
-        ResultsError         whoever keeps the results: a record that cannot be read
+        ResultsError         the keeper of the results: a record that cannot be read
         ForgeError           the job: GitHub or GitLab took no comment, and what it lacks
         HistoryMoved         two machines at once: the kept history changed since it was read
         QueueFull            the caller: more items than the queue of the persistent executor holds
@@ -166,7 +166,7 @@ class ItemFailed(PrismBenchError):
 def kinds(base: type[PrismBenchError] = PrismBenchError) -> list[type[PrismBenchError]]:
     """Return the errors of this module below `base`, each followed by those below it."""
     below = [kind for kind in base.__subclasses__() if kind.__module__ == __name__]
-    return [one for kind in below for one in (kind, *kinds(kind))]
+    return [error for kind in below for error in (kind, *kinds(kind))]
 
 
 def described(error: BaseException) -> str:

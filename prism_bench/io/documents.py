@@ -97,18 +97,15 @@ def text_of(path: Path, what: str) -> str:
         raise ResultsError(f"{path}: not {what} ({error})") from error
 
 
-def _largest_json() -> int:
-    """Return the limit in bytes: PRISM_BENCH_LARGEST_JSON in MB, else LARGEST_JSON."""
-    asked = os.environ.get("PRISM_BENCH_LARGEST_JSON", "")
-    return int(asked) * 1_000_000 if asked.isdecimal() and len(asked) < 10 else _LARGEST_JSON
-
-
 class _ReadingLimits:
     """Limits of what the file at `path`, of `size` bytes, may cost."""
 
     def __init__(self, path: Path, size: int) -> None:
         self._path, self.size = path, size
-        self._text, self._memory = _largest_json(), max(_LEAST_MEMORY, _MEMORY_PER_BYTE * size)
+        megabytes = os.environ.get("PRISM_BENCH_LARGEST_JSON", "")
+        is_number = megabytes.isdecimal() and len(megabytes) < 10
+        self._text = int(megabytes) * 1_000_000 if is_number else _LARGEST_JSON
+        self._memory = max(_LEAST_MEMORY, _MEMORY_PER_BYTE * size)
         self._require_text(size)
 
     def survey(self, parts: Iterable[bytes | bytearray]) -> int:
@@ -242,7 +239,7 @@ def plain(value: object) -> Any:
     if isinstance(value, Mapping):
         return _object(cast("Mapping[object, object]", value))
     if isinstance(value, list | tuple | set | frozenset):
-        return [plain(one) for one in cast("Iterable[object]", value)]
+        return [plain(entry) for entry in cast("Iterable[object]", value)]
     if isinstance(value, _ArrayLike):
         return plain(value.tolist())
     return str(value)
@@ -251,22 +248,23 @@ def plain(value: object) -> Any:
 def _object(value: Mapping[object, object]) -> dict[str, Any]:
     """Return the object, with a reason for every value in which a float became null."""
     made: dict[str, Any] = {}
-    for key, one in value.items():
-        made[str(key)] = plain(one)
-        reason = _reason(one)
+    for key, entry in value.items():
+        made[str(key)] = plain(entry)
+        reason = _reason(entry)
         if reason and f"{key}_reason" not in value:
             made[f"{key}_reason"] = reason
     return made
 
 
 def _reason(value: object) -> str | None:
-    """Return why the value, or some of a list's, is null; None if nothing is. Objects inside have other reasons."""
+    """Return why the value, or an entry of a list, is null; None if it is not. Objects inside have other reasons."""
     value = value.tolist() if isinstance(value, _ArrayLike) else value
-    odd = [one for one in _floats(value) if not math.isfinite(one)]
+    odd = [number for number in _floats(value) if not math.isfinite(number)]
     if not odd:
         return None
-    words = " and ".join(sorted({_word(one) for one in odd}))
-    return words if isinstance(value, float) else f"{len(odd)} null: {words}"
+    kinds = {"not a number" if math.isnan(number) else "infinite" if number > 0 else "minus infinite" for number in odd}
+    reason = " and ".join(sorted(kinds))
+    return reason if isinstance(value, float) else f"{len(odd)} null: {reason}"
 
 
 def _floats(value: object) -> Iterator[float]:
@@ -274,14 +272,10 @@ def _floats(value: object) -> Iterator[float]:
     if isinstance(value, float):
         yield value
     elif isinstance(value, list | tuple | set | frozenset):
-        for one in cast("Iterable[object]", value):
-            yield from _floats(one)
+        for entry in cast("Iterable[object]", value):
+            yield from _floats(entry)
     elif isinstance(value, _ArrayLike):
         yield from _floats(value.tolist())
-
-
-def _word(value: float) -> str:
-    return "not a number" if math.isnan(value) else "infinite" if value > 0 else "minus infinite"
 
 
 @contextmanager

@@ -48,7 +48,7 @@ class InstallSource:
         url = self.folder.as_uri() if self.folder else self.url
         return f"{name} @ {url}" if url else f"{name}=={self.version}"
 
-    def pip_words(self, extra: str = "") -> list[str]:
+    def pip_arguments(self, extra: str = "") -> list[str]:
         """Return the arguments of `pip install`; an editable folder stays editable."""
         if self.folder and self.is_editable:
             return ["-e", f"{self.folder}[{extra}]" if extra else str(self.folder)]
@@ -90,7 +90,7 @@ def pip_install(extra: str = "", *, anywhere: bool = False) -> str:
     `anywhere` gives the one for other machines, for what is kept in records and holds no path of this machine.
     """
     here = source().anywhere() if anywhere else source()
-    return shlex.join(["pip", "install", *here.pip_words(extra)])
+    return shlex.join(["pip", "install", *here.pip_arguments(extra)])
 
 
 def published_source() -> tuple[InstallSource, str | None]:
@@ -124,10 +124,10 @@ def strangers() -> list[str]:
     return sorted(f"{name} {metadata.version(name)}" for name in names - {DISTRIBUTION})
 
 
-def git_output(folder: Path, *words: str) -> str:
-    """Return what git prints for a command in the folder; nothing where it fails."""
+def git_output(folder: Path, *arguments: str) -> str:
+    """Return the output of a git command in the folder; an empty text where it fails."""
     with suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(["git", "-C", str(folder), *words], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=30)
         return done.stdout.strip() if done.returncode == 0 else ""
     return ""
 

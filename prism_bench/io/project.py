@@ -117,15 +117,15 @@ def current(folder: Path | None = None) -> Project | None:
     """
     begin = (folder or Path.cwd()).absolute()
     for place in _upward(begin):
-        found = [
+        tables = [
             (path, table) for path in (place / OWN_FILE, place / SHARED_FILE) if (table := _table(path)) is not None
         ]
-        if len(found) > 1:
+        if len(tables) > 1:
             raise UsageError(
                 f"{place}: both {OWN_FILE} and [tool.{TABLE}] in {SHARED_FILE} configure it; keep one of them"
             )
-        if found:
-            return _project(*found[0])
+        if tables:
+            return _project(*tables[0])
     return None
 
 
@@ -164,11 +164,11 @@ def _table(path: Path) -> dict[str, Any] | None:
         raise UsageError(f"{relative(path)}: not readable TOML ({error})") from error
     if path.name == OWN_FILE:
         return data
-    table: object = data.get("tool", {})
-    found = cast("dict[str, object]", table).get(TABLE) if isinstance(table, dict) else None
-    if found is not None and not isinstance(found, dict):
+    tools: object = data.get("tool", {})
+    table = cast("dict[str, object]", tools).get(TABLE) if isinstance(tools, dict) else None
+    if table is not None and not isinstance(table, dict):
         raise UsageError(f"{relative(path)}: tool.{TABLE} is no table; write [tool.{TABLE}]")
-    return cast("dict[str, Any] | None", found)
+    return cast("dict[str, Any] | None", table)
 
 
 def _mentions(path: Path) -> bool:
@@ -191,7 +191,7 @@ def _as_keys(table: object, kind: type[_Kind], where: str, more: tuple[str, ...]
     if not isinstance(table, dict):
         raise UsageError(f"{where}: it is {table!r:.40}, and has to be a table")
     values = cast("dict[str, object]", table)
-    known = [one.name.replace("_", "-") for one in fields(cast("Any", kind))]
+    known = [key.name.replace("_", "-") for key in fields(cast("Any", kind))]
     for key in values:
         if key not in known:
             near = get_close_matches(key, [*known, *more], n=1, cutoff=0.4)
@@ -200,11 +200,8 @@ def _as_keys(table: object, kind: type[_Kind], where: str, more: tuple[str, ...]
     try:
         return as_kind({key.replace("-", "_"): value for key, value in values.items()}, kind)
     except ValueError as error:
-        raise UsageError(f"{where}: {_in_words(str(error))}") from error
-
-
-def _in_words(complaint: str) -> str:
-    """Return `labels: expected `array`, got `str`` for msgspec's "Expected `array`, got `str` - at `$.labels`"."""
-    said, _, place = complaint.partition(" - at `$")
-    key = place.strip("`.").replace("_", "-")
-    return f"{key}: {said[:1].lower()}{said[1:]}" if key else said
+        # msgspec writes "Expected `array`, got `str` - at `$.labels`".
+        complaint, _, place = str(error).partition(" - at `$")
+        key = place.strip("`.").replace("_", "-")
+        text = f"{key}: {complaint[:1].lower()}{complaint[1:]}" if key else complaint
+        raise UsageError(f"{where}: {text}") from error

@@ -24,7 +24,7 @@ from prism_bench import errors
 from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.io.channels import FrameChannel
 from prism_bench.io.documents import json_line
-from prism_bench.record.run_record import Status
+from prism_bench.record.schema import Status
 
 # Child processes: what they import, how they ended, and that none outlives its parent.
 #
@@ -32,7 +32,7 @@ from prism_bench.record.run_record import Status
 # its children. A child calls `end_with`, so that it ends with its parent however that ends, also by SIGKILL.
 
 _ORPHANED = 2  # the exit status of a child whose parent is gone
-MOST_WORDS = 1 << 20  # bytes of standard error that are read, the last: a stranger's code may write any number
+MOST_STDERR = 1 << 20  # bytes read from the end of standard error: a stranger's code may write any number
 _GRACE_SECONDS = 1.0  # for a child that notices by itself, and ends in order
 
 
@@ -52,24 +52,24 @@ def usable_cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-def ending(code: int | None, words: BinaryIO) -> str:
-    """Return how a process ended, from its exit status, None where it has not ended.
+def ending(code: int | None, stderr: BinaryIO) -> str:
+    """Return how a process ended, from its exit status, which is None while it runs.
 
-    The last line of the file `words`, its standard error, follows: `ended (exit status 1): no memory`.
+    The last line of its standard error follows: `ended (exit status 1): no memory`.
     """
-    words.seek(max(0, words.seek(0, os.SEEK_END) - MOST_WORDS))
-    lines = words.read().decode(errors="replace").strip().splitlines()
+    stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - MOST_STDERR))
+    lines = stderr.read().decode(errors="replace").strip().splitlines()
     how = "still runs" if code is None else f"killed by signal {-code}" if code < 0 else f"exit status {code}"
     return f"ended ({how})" + (f": {lines[-1][:300]}" if lines else "")
 
 
 def children_of(pid: int) -> set[int]:
-    """Return the processes that any thread of a process started and nobody has waited for; nothing without /proc."""
-    found: set[int] = set()
+    """Return the children of all threads of a process that were not waited for; an empty set without /proc."""
+    children: set[int] = set()
     for thread in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):  # a thread that has ended
-            found |= set(map(int, thread.read_text().split()))
-    return found
+            children |= set(map(int, thread.read_text().split()))
+    return children
 
 
 def end_with(descriptor: int) -> None:
@@ -199,9 +199,9 @@ class WorkerProcess:
             self._process.kill()
 
     def stderr_text(self) -> str:
-        """Return what the process has written to standard error so far, of very much the end."""
-        begin = max(0, os.fstat(self._stderr.fileno()).st_size - MOST_WORDS)
-        return os.pread(self._stderr.fileno(), MOST_WORDS, begin).decode(errors="replace")
+        """Return the end of the process's standard error so far, at most MOST_STDERR bytes."""
+        begin = max(0, os.fstat(self._stderr.fileno()).st_size - MOST_STDERR)
+        return os.pread(self._stderr.fileno(), MOST_STDERR, begin).decode(errors="replace")
 
     def ending(self, timeout: float | None = None) -> str:
         """Return how the process ended, with its last line of standard error, after waiting `timeout` seconds."""
@@ -461,7 +461,9 @@ class Conversation:
         fresh = self._process is None
         worker = self._process or self._started()
         try:
-            self._send_order(worker)
+            if self._sent != self._order:
+                worker.send(json_line(self._order))
+                self._sent = self._order
             worker.send(task)
             return next(event["results"] for event in self._events(worker, task, timeout) if "results" in event)
         except WorkerDied as death:
@@ -504,12 +506,6 @@ class Conversation:
             worker.send(json_line({"libraries": self._libraries}))
         self._sent = {}
         return worker
-
-    def _send_order(self, worker: EventWorker) -> None:
-        """Send the order to a worker that does not have it yet."""
-        if self._sent != self._order:
-            worker.send(json_line(self._order))
-            self._sent = self._order
 
     def _events(self, worker: EventWorker, task: str, timeout: float) -> Iterator[WorkerEvent]:
         at = WorkerPlace(timeout)

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from prism_bench.io.workers import MOST_WORDS, ending, environment
+from prism_bench.io.workers import MOST_STDERR, ending, environment
 
 
 def test_a_child_imports_what_stands_at_a_root_and_what_this_process_does(tmp_path, monkeypatch):
@@ -22,17 +22,17 @@ def test_a_child_imports_what_stands_at_a_root_and_what_this_process_does(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("code", "words", "told"),
+    ("code", "stderr", "text"),
     [
         (1, b"Traceback\nMemoryError: none\n", "ended (exit status 1): MemoryError: none"),
         (-9, b"", "ended (killed by signal 9)"),
         (None, b"\xff", "ended (still runs): \N{REPLACEMENT CHARACTER}"),
     ],
 )
-def test_an_ending_is_told_with_the_last_line(code, words, told):
-    assert told == ending(code, io.BytesIO(words))
+def test_an_ending_is_told_with_the_last_line(code, stderr, text):
+    assert text == ending(code, io.BytesIO(stderr))
 
 
 def test_of_very_many_words_the_end_is_read():
-    words = io.BytesIO(b"x" * (2 * MOST_WORDS) + b"\nthe last")
-    assert "ended (exit status 1): the last" == ending(1, words)
+    stderr = io.BytesIO(b"x" * (2 * MOST_STDERR) + b"\nthe last")
+    assert "ended (exit status 1): the last" == ending(1, stderr)
