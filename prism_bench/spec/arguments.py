@@ -49,14 +49,11 @@ class Array:
 
     def extents(self, axes: Mapping[str, Any]) -> tuple[int, ...]:
         """Return the shape in numbers."""
-        return tuple(self._extent(word, axes) for word in self.shape.split())
-
-    def _extent(self, word: str, axes: Mapping[str, Any]) -> int:
-        if word.isdigit():
-            return int(word)
-        if word not in axes:
-            raise SpecError(f"{self.name}: shape '{self.shape}' names '{word}', which is no axis")
-        return int(axes[word])
+        names = self.shape.split()
+        for name in names:
+            if not name.isdigit() and name not in axes:
+                raise SpecError(f"{self.name}: shape '{self.shape}' names '{name}', which is no axis")
+        return tuple(int(name if name.isdigit() else axes[name]) for name in names)
 
 
 @dataclass(frozen=True)

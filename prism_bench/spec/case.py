@@ -93,7 +93,7 @@ class HostPlan:
         steps = tuple(step for step in returned if isinstance(step, Launch | Zero))
         others = [step for step in returned if not isinstance(step, Launch | Zero)]
         own_compiler = self.spec.language == CUDA and not self.spec.cards
-        if own_compiler and any(isinstance(one, Launch) and one.block == COMPILERS_BLOCK for one in steps):
+        if own_compiler and any(isinstance(step, Launch) and step.block == COMPILERS_BLOCK for step in steps):
             raise SpecError(f"{self.case}: a launch in CUDA C++ needs the threads of a block: Launch(grid, block)")
         if others:
             raise SpecError(
@@ -274,11 +274,11 @@ class Case:
         default.plan.require_default(device)
         if not names or tune is None:
             return [default]
-        others = (replace(self, choice=one) for one in tune.product(names) if one != default.configuration)
+        others = (replace(self, choice=choice) for choice in tune.product(names) if choice != default.configuration)
         different: dict[tuple[object, ...], Case] = {_launched(default, device): default}
-        for one in others:
-            if one.plan.broken(device) is None:
-                different.setdefault(_launched(one, device), one)
+        for case in others:
+            if case.plan.broken(device) is None:
+                different.setdefault(_launched(case, device), case)
         return list(different.values())
 
     def __repr__(self) -> str:

@@ -72,7 +72,7 @@ class Correctness:
         """Return the reference's outputs by name, from float64 copies of `arrays` (or the golden values)."""
         if self.golden and self.golden.expected:
             outputs = [self.spec.array(name) for name in self.golden.expected]
-            return {one.name: xp.asarray(self._golden_values(self.golden.expected, one)) for one in outputs}
+            return {array.name: xp.asarray(self._golden_values(self.golden.expected, array)) for array in outputs}
         return self.reference_outputs(self.offered(arrays, xp, special))
 
     @np.errstate(all="ignore")  # edges and golden data hold infinities and NaN on purpose
@@ -111,10 +111,10 @@ class Correctness:
 
     def tolerance_of(self, output: str) -> Tolerance:
         """Return the tolerance of `output`: the golden data's where these have one."""
-        own = self.golden.tolerance if self.golden else None
-        if isinstance(own, Mapping):
-            return own[output]
-        return own or self.spec.tolerance_of(output)
+        golden_tolerance = self.golden.tolerance if self.golden else None
+        if isinstance(golden_tolerance, Mapping):
+            return golden_tolerance[output]
+        return golden_tolerance or self.spec.tolerance_of(output)
 
     @np.errstate(all="ignore")
     def selected(
@@ -150,13 +150,7 @@ class Correctness:
             raise SpecError(f"{self.case}: golden {array.name} has shape {np.shape(value)}, not {shape}") from None
 
     def _shaped(self, output: Array, value: Any, xp: ModuleType) -> Any:
-        value, shape = self._numbers(output, value, xp), output.extents(self.axes)
-        if value.size != int(np.prod(shape, dtype=np.int64)):
-            raise SpecError(f"{self.case}: reference gives {output.name} of shape {value.shape}, not {shape}")
-        return value.reshape(shape)
-
-    def _numbers(self, output: Array, value: Any, xp: ModuleType) -> Any:
-        """Return the reference's output as an array; raise a SpecError if it is no array of numbers, such as None."""
+        """Return the reference's output in its shape; raise a SpecError if it is no array of numbers, such as None."""
         try:
             array = xp.asarray(value)
         except (TypeError, ValueError, NotImplementedError):
@@ -166,21 +160,24 @@ class Correctness:
                 f"{self.case}: reference returned {type(value).__name__} for {output.name}, not numbers "
                 f"({arguments.defined_at(self.spec.reference)})"
             )
-        return array
+        shape = output.extents(self.axes)
+        if array.size != int(np.prod(shape, dtype=np.int64)):
+            raise SpecError(f"{self.case}: reference gives {output.name} of shape {array.shape}, not {shape}")
+        return array.reshape(shape)
 
 
 def selected(actual: AnyArray, expected: AnyArray, values: AnyArray, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
     """Return the elements that indices select from the rows of `values`, and those that they should select.
 
-    An index outside of its row is right only where it is the expected one. A row with an index twice is wrong whole.
+    An index outside of its row is right only where the expected index is the same. A row with an index twice is wrong.
     NaN counts as -inf.
     """
-    found, wanted = (one.reshape(len(values), -1).astype("int64") for one in (actual, expected))
-    inside, last = (found >= 0) & (found < values.shape[1]), values.shape[1] - 1
-    ordered = xp.sort(found, axis=1)
+    chosen, wanted = (indices.reshape(len(values), -1).astype("int64") for indices in (actual, expected))
+    inside, last = (chosen >= 0) & (chosen < values.shape[1]), values.shape[1] - 1
+    ordered = xp.sort(chosen, axis=1)
     twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1, keepdims=True)
     known = xp.where(xp.isnan(values), -xp.inf, values)
-    got, want = (xp.take_along_axis(known, xp.clip(one, 0, last), axis=1) for one in (found, wanted))
+    got, want = (xp.take_along_axis(known, xp.clip(indices, 0, last), axis=1) for indices in (chosen, wanted))
     meant = (wanted >= 0) & (wanted <= last)
-    got = xp.where(inside & meant & ~twice, got, xp.where((found == wanted) & ~twice, want, xp.nan))
+    got = xp.where(inside & meant & ~twice, got, xp.where((chosen == wanted) & ~twice, want, xp.nan))
     return got, want

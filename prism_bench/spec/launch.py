@@ -125,7 +125,7 @@ class Launch:
 
 
 def _require_constant(name: str, value: object) -> None:
-    """Raise a SpecError unless `value` is one that is written in the same way everywhere."""
+    """Raise a SpecError unless `value` is written in the same way everywhere."""
     if not isinstance(value, bool | int | float | str | None):
         raise SpecError(f"Launch: constant {name} is {value!r}; it is a number, a truth value, a text or None")
 
@@ -236,47 +236,49 @@ class LaunchCard:
         return hash((self.entry, self.architecture, self.parameters, self.cubin))
 
     def passing(self, names: Sequence[str]) -> "LaunchCard":
-        """Return the card with the values of its parameters: where it names none, the arguments `names` in order.
+        """Return the card with the arguments `names` in order as its parameters' values, unless it names values itself.
 
-        A SpecError where there are more or fewer of them than parameters that are not hidden.
+        A SpecError where the names are more or fewer than the parameters that are not hidden.
         """
-        own = [one for one in self.parameters if one.kind != "hidden"]
-        if not own or any(one.value for one in own):
+        shown = [parameter for parameter in self.parameters if parameter.kind != "hidden"]
+        if not shown or any(parameter.value for parameter in shown):
             return self
-        if len(own) != len(names):
+        if len(shown) != len(names):
             raise SpecError(
-                f"launch card of '{self.entry}': {count_text(len(own), 'parameter')} not hidden; "
+                f"launch card of '{self.entry}': {count_text(len(shown), 'parameter')} not hidden; "
                 f"the launch passes {count_text(len(names), 'argument')}: {', '.join(names)}"
             )
         left = iter(names)
-        filled = (one if one.kind == "hidden" else replace(one, value=next(left)) for one in self.parameters)
-        return replace(self, parameters=tuple(filled))
+        filled = tuple(
+            parameter if parameter.kind == "hidden" else replace(parameter, value=next(left))
+            for parameter in self.parameters
+        )
+        return replace(self, parameters=filled)
 
     @property
     def structures(self) -> tuple[tuple[CardParameter, ...], ...]:
-        """The parameters as the ELF file counts them: each alone, or with those that are joined to it."""
-        found: list[list[CardParameter]] = []
-        for one in self.parameters:
-            if one.joined and found:
-                found[-1].append(one)
+        """The parameters as the ELF file counts them: each with the parameters that are joined to it."""
+        structures: list[list[CardParameter]] = []
+        for parameter in self.parameters:
+            if parameter.joined and structures:
+                structures[-1].append(parameter)
             else:
-                found.append([one])
-        return tuple(map(tuple, found))
+                structures.append([parameter])
+        return tuple(map(tuple, structures))
 
     @property
     def extents(self) -> tuple[tuple[int, int], ...]:
         """Where each of `structures` begins, and its bytes, all as C lays them out."""
-        found: list[tuple[int, int]] = []
+        extents: list[tuple[int, int]] = []
         end = 0
         for members in self.structures:
-            align = max(one.nbytes for one in members)
-            begin = _up(end, align)
-            end = begin
-            for one in members:
-                end = _up(end, one.nbytes) + one.nbytes
+            align = max(member.nbytes for member in members)
+            begin = end = _up(end, align)
+            for member in members:
+                end = _up(end, member.nbytes) + member.nbytes
             end = _up(end, align)
-            found.append((begin, end - begin))
-        return tuple(found)
+            extents.append((begin, end - begin))
+        return tuple(extents)
 
 
 def _up(number: int, multiple: int) -> int:

@@ -116,8 +116,8 @@ class Budget:
         if (self.at_most is None) == (self.at_least is None):
             raise SpecError(f"Budget('{self.metric}'): give exactly one of at_most and at_least")
         if not self.limit >= 0:
-            said = f"{self.limit} cannot be kept; a budget is a number from 0 upwards"
-            raise SpecError(f"Budget('{self.metric}'): {said}")
+            reason = f"{self.limit} cannot be kept; a budget is a number from 0 upwards"
+            raise SpecError(f"Budget('{self.metric}'): {reason}")
 
     @property
     def limit(self) -> float:

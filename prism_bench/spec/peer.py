@@ -58,8 +58,8 @@ class Library:
 
 
 LIBRARIES: Mapping[str, Library] = {
-    one.name: one
-    for one in (
+    library.name: library
+    for library in (
         Library("torch", "torch", "torch", "torch", extra="peers"),
         Library("cupy", "cupy", "cupy-cuda12x", "cupy", extra="cuda12"),
         Library("flash_attn", "flash_attn.cute", "flash-attn-4", "torch"),
@@ -83,9 +83,7 @@ def distributions_of(module: str) -> list[str]:
     return _distributions().get(module, [])
 
 
-@cache
-def _distributions() -> Mapping[str, list[str]]:
-    return packages_distributions()
+_distributions = cache(packages_distributions)  # it reads the files of every installed package
 
 
 Form = Literal["library", "eager", "compiled", "autotuned"]
@@ -163,9 +161,9 @@ class PeerFacts(TypedDict, total=False):
     precision: str
 
 
-def as_peer(given: Peer | Callable[..., Any]) -> Peer:
+def as_peer(peer: Peer | Callable[..., Any]) -> Peer:
     """Return what a spec holds as a peer: itself, or the plain call."""
-    return given if isinstance(given, Peer) else Peer(given)
+    return peer if isinstance(peer, Peer) else Peer(peer)
 
 
 @dataclass(frozen=True)
@@ -204,6 +202,6 @@ class KernelCall:
         return tuple(name for name in outputs if name not in asked)
 
 
-def as_call(given: KernelCall | Callable[..., Any]) -> KernelCall:
+def as_call(call: KernelCall | Callable[..., Any]) -> KernelCall:
     """Return what a spec has as its callable: itself, or the plain function."""
-    return given if isinstance(given, KernelCall) else KernelCall(given)
+    return call if isinstance(call, KernelCall) else KernelCall(call)

@@ -186,9 +186,10 @@ def compare(
         return Comparison(True, 0, 0, 0.0, 0.0, 0.0, (), 0.0, 0.0)
     got, want = actual.reshape(-1), expected.reshape(-1)
     flat = _flat(magnitude, expected.shape, xp)
-    limits = _EvaluatedTolerance(tolerance, terms, flat, _peak(want, tolerance, xp))
+    peak = _peak(want, tolerance, xp)
     step = HOST_PIECE if xp is np else _PIECE
-    parts = [_part(got, want, slice(at, at + step), limits, xp) for at in range(0, got.size, step)]
+    pieces = [slice(at, at + step) for at in range(0, got.size, step)]
+    parts = [_part(got, want, piece, tolerance, xp, terms=terms, magnitude=flat, peak=peak) for piece in pieces]
     worst = max(parts, key=lambda part: (part.excess, part.error))
     differing = sum(part.differing for part in parts)
     norm = _norm_error(parts, _least_norm(flat, depth, got.size, xp))
@@ -205,25 +206,28 @@ def compare(
     )
 
 
-@dataclass(frozen=True)
-class _EvaluatedTolerance:
-    """Evaluated tolerance: `magnitude` is flat, `peak` is the largest finite size of the reference."""
-
-    tolerance: Tolerance
-    terms: Any
-    magnitude: AnyArray
-    peak: float
-
-
 def _part(
-    actual: AnyArray, expected: AnyArray, piece: slice, limits: _EvaluatedTolerance, xp: ArrayModule
+    actual: AnyArray,
+    expected: AnyArray,
+    piece: slice,
+    tolerance: Tolerance,
+    xp: ArrayModule,
+    *,
+    terms: Any,
+    magnitude: AnyArray,
+    peak: float,
 ) -> _PieceResult:
+    """Compare one piece; `magnitude` is flat, `peak` is the largest finite size of the reference."""
     dtype = actual.dtype
-    wanted = expected[piece].astype(dtype) if limits.tolerance.name.startswith("exact") else expected[piece]
+    wanted = expected[piece].astype(dtype) if tolerance.name.startswith("exact") else expected[piece]
     wide = "float64" if dtype.kind == "f" else dtype
     got, want = _overflown(actual[piece].astype(wide), wanted.astype(wide), dtype, xp)
-    error = _around(_error(got, want, xp), limits.tolerance.period, xp)
-    allowed = _allowed(want, dtype, limits, piece, xp)
+    error, period = _error(got, want, xp), tolerance.period
+    if period is not None:  # the shorter direction around a circle
+        error = xp.where(xp.isfinite(error), xp.minimum(error, xp.abs(period - error)), error)
+    if magnitude is not None and magnitude.size > 1:
+        magnitude = magnitude[piece]
+    allowed = _allowed(want, dtype, tolerance, xp, terms=terms, magnitude=magnitude, peak=peak)
     at, excess = _worst(error, allowed, xp)
     squares = _squares(xp.maximum(error - underflow(dtype), 0.0), want, xp)
     return _PieceResult(
@@ -250,7 +254,7 @@ def _peak(want: AnyArray, tolerance: Tolerance, xp: ArrayModule) -> float:
     if not tolerance.floor_of_peak:
         return 0.0
     pieces = [want[at : at + _PIECE] for at in range(0, want.size, _PIECE)]
-    return max(float(xp.where(xp.isfinite(one), xp.abs(one), 0.0).max()) for one in pieces)
+    return max(float(xp.where(xp.isfinite(piece), xp.abs(piece), 0.0).max()) for piece in pieces)
 
 
 def _overflown(got: AnyArray, want: AnyArray, dtype: DType, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
@@ -285,26 +289,22 @@ def _all_finite(values: AnyArray, xp: ArrayModule) -> bool:
     return bool(xp.isfinite(values).all())
 
 
-def _around(error: AnyArray, period: float | None, xp: ArrayModule) -> AnyArray:
-    """Return the error in the shorter direction around a circle."""
-    return error if period is None else xp.where(xp.isfinite(error), xp.minimum(error, xp.abs(period - error)), error)
-
-
-def _allowed(want: AnyArray, dtype: DType, limits: _EvaluatedTolerance, piece: slice, xp: ArrayModule) -> AnyArray:
-    tolerance = limits.tolerance
+def _allowed(
+    want: AnyArray, dtype: DType, tolerance: Tolerance, xp: ArrayModule, *, terms: Any, magnitude: AnyArray, peak: float
+) -> AnyArray:
     if tolerance.name == "exact except":
-        return xp.where(limits.magnitude[piece], limits.terms, 0.0)
+        return xp.where(magnitude, terms, 0.0)
     if want.dtype.kind != "f":
         return xp.full(want.shape, tolerance.floor)
     size = xp.where(xp.isfinite(want), xp.abs(want), 0.0)
     if tolerance.relative == float("inf"):
         return xp.where(xp.isfinite(want), xp.inf, 0.0)
     allowed = xp.maximum(tolerance.relative * size, max(tolerance.floor, underflow(dtype)))
-    allowed = xp.maximum(allowed, tolerance.floor_of_peak * limits.peak)
+    allowed = xp.maximum(allowed, tolerance.floor_of_peak * peak)
     if tolerance.ulps:
         allowed = xp.maximum(allowed, tolerance.ulps * _ulp(size, dtype, xp))
-    if limits.magnitude is not None:
-        summed = limits.terms * (limits.magnitude if limits.magnitude.size == 1 else limits.magnitude[piece])
+    if magnitude is not None:
+        summed = terms * magnitude
         allowed = xp.maximum(allowed, xp.where(xp.isfinite(summed), summed, 0.0))
     return allowed
 
@@ -340,7 +340,7 @@ def _least_norm(magnitude: AnyArray, depth: float, elements: int, xp: ArrayModul
     if not depth or magnitude is None:
         return 0.0
     pieces = [magnitude[at : at + _PIECE] for at in range(0, magnitude.size, _PIECE)]
-    squared = sum(float((xp.where(xp.isfinite(one), one, 0.0) ** 2).sum()) for one in pieces)
+    squared = sum(float((xp.where(xp.isfinite(piece), piece, 0.0) ** 2).sum()) for piece in pieces)
     return float((squared * (elements // magnitude.size) / depth) ** 0.5)
 
 

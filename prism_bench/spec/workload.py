@@ -135,7 +135,7 @@ class Tune:
             name, _, value = word.partition("=")
             if name not in self.values:
                 raise UsageError(f"{where}: '{word}' sets none of: {', '.join(self.values)}")
-            fitting = [one for one in self.values[name] if str(one) == value]
+            fitting = [choice for choice in self.values[name] if str(choice) == value]
             if not fitting:
                 among = ", ".join(map(str, self.values[name]))
                 raise UsageError(f"{where}: {name} is '{value}'; it is one of {among}")
