@@ -32,7 +32,7 @@ def read_foreign(path: Path, format: str | None = None, facts: StatedFacts | Non
     facts = facts or StatedFacts()
     if path.is_dir():
         return _read_folder(path, facts)
-    imported = _read_file(path, READERS[format] if format else _reader(path), facts)
+    imported = _read_file(path, READERS[format] if format else _reader_of(path), facts)
     if not imported.records:
         reasons = [reason.removeprefix(f"{path}: ") for reason in imported.left_out]
         more = f"; and {len(reasons) - _SHOWN} more" if len(reasons) > _SHOWN else ""
@@ -52,7 +52,7 @@ def _read_file(path: Path, reader: ModuleType, facts: StatedFacts) -> Imported:
     return replace(imported, records=records)
 
 
-def _reader(path: Path) -> ModuleType:
+def _reader_of(path: Path) -> ModuleType:
     if tritonbench.is_csv(path):
         return tritonbench
     data = read_json(path)

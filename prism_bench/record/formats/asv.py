@@ -96,14 +96,20 @@ def read(path: Path) -> Imported:
     data, listed = json_object(path), read_json(path.parent.parent / "benchmarks.json")
     if data.get("version") != _VERSION:
         raise ResultsError(f"{path}: version {data.get('version')} of asv's results; {_VERSION} is known here")
-    columns = _columns(data, path)
+    columns: list[str] = field(data, "result_columns", list, str(path))
+    if not all(isinstance(name, str) for name in columns) or len(set(columns)) < len(columns):
+        raise ResultsError(f"{path}: 'result_columns' are not different names: {columns!r:.80}")
     rows = ImportedRows(path)
     ours: dict[str, list[CaseResult]] = {}
     began: list[datetime] = []
     for name, values in field(data, "results", dict, str(path)).items():
         place = f"{path}: results: {name:.80}"
         with rows.row(place):
-            row, known = _row(columns, values, place), _known(listed, name, path)
+            if not isinstance(values, list) or len(values) > len(columns):
+                limit = count_text(len(columns), "column")
+                raise ResultsError(f"{place} is {values!r:.40}, not a list of at most {limit}")
+            # asv leaves out the last columns where they are null.
+            row, known = dict(zip(columns, values, strict=False)), _known(listed, name, path)
             if row.get("started_at"):
                 began.append(_moment(row["started_at"], f"{place}: started_at"))
             seconds = float if name in METRICS else _seconds(known.get("unit"))
@@ -117,24 +123,11 @@ def read(path: Path) -> Imported:
                         ours.setdefault(result.name, []).append(result)
                     else:
                         rows.add(result)
-    for results in ours.values():
-        rows.add(_merged(results))
+    for results in ours.values():  # one case under several metrics has failed only if all of them have
+        times = tuple(time for result in results for time in result.measurements)
+        best = next((result for result in results if result.status == "ok"), results[0])
+        rows.add(replace(best, measurements=times))
     return Imported((_record(data, path, rows.cases(), began),), tuple(rows.left_out))
-
-
-def _columns(data: object, path: Path) -> list[str]:
-    """Return the names of what a row of results holds."""
-    columns = field(data, "result_columns", list, str(path))
-    if not all(isinstance(name, str) for name in columns) or len(set(columns)) < len(columns):
-        raise ResultsError(f"{path}: 'result_columns' are not different names: {columns!r:.80}")
-    return columns
-
-
-def _row(columns: list[str], values: object, place: str) -> dict[str, Any]:
-    """Return asv's values of one benchmark, by column; asv leaves out the last ones where they are null."""
-    if not isinstance(values, list) or len(values) > len(columns):
-        raise ResultsError(f"{place} is {values!r:.40}, not a list of at most {count_text(len(columns), 'column')}")
-    return dict(zip(columns, values, strict=False))
 
 
 def _known(listed: object, name: str, path: Path) -> dict[str, Any]:
@@ -203,7 +196,9 @@ def _case(
         raise ResultsError(f"{place}: 'param_names' in benchmarks.json is {axes!r:.40}, not a list of names")
     if len(axes) != len(parameters):  # an older version of the benchmark had others
         axes = [f"param{number}" for number in range(len(parameters))]
-    result, samples = (_at(row.get(column), index) for column in ("result", "samples"))
+    result, samples = (
+        column[index] if isinstance(column := row.get(name), list) else column for name in ("result", "samples")
+    )
     values = _values(samples or ([] if result is None else [result]), place)
     metric = METRICS.get(name, "wall_time")
     unit = str(known.get("unit"))
@@ -216,10 +211,12 @@ def _case(
         changes = {"status": "skipped", "reason": _SKIPPED}
     plain = [_value_of(value) for value in parameters]
     if name not in METRICS:
-        return case(_kernel(name, row, known), axes_of(zip(axes, plain, strict=True)), times, **changes)
+        version = row.get("version")
+        kernel = name if version in (None, known.get("version")) else f"{name}@{str(version)[:8]}"
+        return case(kernel, axes_of(zip(axes, plain, strict=True)), times, **changes)
     if len(plain) != 1:
         raise ResultsError(f"{place}: {count_text(len(plain), 'parameter')}; our own benchmarks have one, the case")
-    return _own(str(plain[0]), times, changes)
+    return _catalogue_case(str(plain[0]), times, changes)
 
 
 def _combinations(row: dict[str, Any], place: str) -> list[tuple[object, ...]]:
@@ -244,10 +241,6 @@ def _combinations(row: dict[str, Any], place: str) -> list[tuple[object, ...]]:
     return list(product(*params))
 
 
-def _at(column: Any, index: int) -> Any:
-    return column[index] if isinstance(column, list) else column
-
-
 def _values(samples: object, place: str) -> list[float]:
     """Return the numbers among the samples, without asv's `NaN` for no value."""
     if not isinstance(samples, list):
@@ -258,21 +251,9 @@ def _values(samples: object, place: str) -> list[float]:
     return [sample for sample in samples if not math.isnan(sample)]
 
 
-def _kernel(name: str, row: dict[str, Any], known: dict[str, Any]) -> str:
-    version = row.get("version")
-    return name if version in (None, known.get("version")) else f"{name}@{str(version)[:8]}"
-
-
-def _own(name: str, times: tuple[Measurement, ...], changes: dict[str, Any]) -> CaseResult:
+def _catalogue_case(name: str, times: tuple[Measurement, ...], changes: dict[str, Any]) -> CaseResult:
     """Return a case of the catalogue, whose name contains its axes."""
     kernel, _, inside = name.partition("[")
     axes = dict(part.split("=", 1) for part in inside.rstrip("]").split(",") if "=" in part)
     kernel, _, variant = kernel.partition(":")
     return case(kernel, axes, times, name=name, variant=variant or None, **changes)
-
-
-def _merged(results: list[CaseResult]) -> CaseResult:
-    """Return one case made of the same one under several metrics; it has failed only if all have."""
-    times = tuple(time for result in results for time in result.measurements)
-    best = next((result for result in results if result.status == "ok"), results[0])
-    return replace(best, measurements=times)

@@ -45,19 +45,19 @@ def read_json(path: Path) -> object:
 
 def json_object(path: Path) -> dict[str, Any]:
     """Return the JSON object in the file; raise a ResultsError for other content."""
-    found = read_json(path)
-    if not isinstance(found, dict):
+    plain = read_json(path)
+    if not isinstance(plain, dict):
         raise ResultsError(f"{path}: not a JSON object")
-    return cast("dict[str, Any]", found)
+    return cast("dict[str, Any]", plain)
 
 
 def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Return the object of these fields; refuse a repeated one, which has two values."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the field '{twice:.40}' is there twice in one object")
-    return found
+    return fields
 
 
 def number(value: object, place: str) -> float:
@@ -196,21 +196,20 @@ class ImportedRows:
             if len(rows) == 1:
                 kept.append(rows[0][0])
             elif len(keys) == len(rows):
-                kept += [_instance(row, number) for number, (row, _) in enumerate(rows, 1)]
+                kept += [
+                    replace(
+                        row,
+                        name=f"{row.name[:-1]}{',' if row.workload else ''}instance={number}]",
+                        workload=axes_of([*row.workload.items(), ("instance", number)]),
+                    )
+                    for number, (row, _) in enumerate(rows, 1)
+                ]
             else:
                 self.left_out.append(
                     f"{self._path}: {name:.80} is there {len(rows)} times, and nothing in the file sets them apart; "
                     "none of them is imported"
                 )
         return kept
-
-
-def _instance(row: CaseResult, number: int) -> CaseResult:
-    return replace(
-        row,
-        name=f"{row.name[:-1]}{',' if row.workload else ''}instance={number}]",
-        workload=axes_of([*row.workload.items(), ("instance", number)]),
-    )
 
 
 def _sound(row: CaseResult) -> CaseResult:
@@ -227,16 +226,16 @@ def _sound(row: CaseResult) -> CaseResult:
     if not valid and not row.verification:
         return replace(row, status="failed", reason="; ".join(invalid) or "the file has no time of it", measurements=())
     lost = tuple(f"left out: {reason}" for reason in invalid)
-    return replace(row, measurements=tuple(replace(one, notes=(*one.notes, *lost)) for one in valid))
+    return replace(row, measurements=tuple(replace(kept, notes=(*kept.notes, *lost)) for kept in valid))
 
 
 def moment(text: str, place: str) -> datetime:
     """Return the time in ISO 8601; one without a zone is taken for UTC."""
     try:
-        found = datetime.fromisoformat(re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", text))
+        time = datetime.fromisoformat(re.sub(r"([+-]\d\d)(\d\d)$", r"\1:\2", text))
     except ValueError:
         raise ResultsError(f"{place}: '{text:.40}' is no time of ISO 8601, such as 2026-11-20T10:00:00+01:00") from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,8 @@ def _repetitions(rows: list[dict[str, Any]], left_out: ImportedRows, place: str)
 
 def _case(name: str, rows: list[dict[str, Any]], notes: tuple[str, ...]) -> CaseResult:
     kernel, *axes = name.split("/")
-    workload = axes_of(_axis(index, text) for index, text in enumerate(axes))
+    parts = [(index, *text.partition(":")) for index, text in enumerate(axes)]  # a bare number has no name
+    workload = axes_of((name, value) if colon else (f"arg{index}", name) for index, name, colon, value in parts)
     for status, flag, message in (
         ("failed", "error_occurred", "error_message"),
         ("skipped", "skipped", "skip_message"),
@@ -122,12 +123,6 @@ def _case(name: str, rows: list[dict[str, Any]], notes: tuple[str, ...]) -> Case
             reason = str(stopped.get(message) or "the file gives no reason")
             return case(kernel, workload, (), status=status, reason=reason)
     return case(kernel, workload, [timing("wall_time", [row["seconds"] for row in rows], notes)])
-
-
-def _axis(index: int, text: str) -> tuple[str, str]:
-    """Return name and value of an axis: `n:1024` names it, a bare number is the argument at its place."""
-    name, colon, value = text.partition(":")
-    return (name, value) if colon else (f"arg{index}", text)
 
 
 def _seconds(row: dict[str, Any], place: str) -> float:

@@ -24,7 +24,13 @@ _META, _NOT_TIMED = "meta", -1
 
 def recognised(data: object) -> bool:
     """Return whether the JSON is one of KernelBench's."""
-    return isinstance(data, dict) and bool(data) and (_is_baseline(data) or _is_evaluation(data))
+    if not isinstance(data, dict) or not data:
+        return False
+    samples = [sample for value in data.values() for sample in _samples(value)]
+    is_evaluation = all(str(key).isdecimal() for key in data) and any(
+        isinstance(sample, dict) and "correctness" in sample for sample in samples
+    )
+    return _is_baseline(data) or is_evaluation
 
 
 def read(path: Path) -> Imported:
@@ -46,12 +52,6 @@ def read(path: Path) -> Imported:
 def _is_baseline(data: Mapping[str, Any]) -> bool:
     levels = {key: value for key, value in data.items() if key != _META}
     return bool(levels) and all(_LEVEL.fullmatch(key) and isinstance(value, dict) for key, value in levels.items())
-
-
-def _is_evaluation(data: Mapping[str, Any]) -> bool:
-    return all(str(key).isdecimal() for key in data) and any(
-        isinstance(sample, dict) and "correctness" in sample for value in data.values() for sample in _samples(value)
-    )
 
 
 def _samples(value: object) -> list[object]:

@@ -64,9 +64,8 @@ def read(path: Path) -> Imported:
                     owner = _device(state, list(known), place)
                     rows.add(_case(name, state, path, place), index, owner)
     versions = _versions(data)
-    return Imported(
-        tuple(_record(known[owner], path, rows.cases(owner), versions) for owner in rows.owners), tuple(rows.left_out)
-    )
+    records = [_record(known[owner], path, rows.cases(owner), *versions) for owner in rows.owners]
+    return Imported(tuple(records), tuple(rows.left_out))
 
 
 def _versions(data: dict[str, Any]) -> tuple[str, str]:
@@ -79,11 +78,10 @@ def _versions(data: dict[str, Any]) -> tuple[str, str]:
     return schema, nvbench
 
 
-def _record(device: dict[str, Any], path: Path, cases: list[CaseResult], versions: tuple[str, str]) -> RunRecord:
+def _record(device: dict[str, Any], path: Path, cases: list[CaseResult], schema: str, nvbench: str) -> RunRecord:
     facts = {"sm_count": device.get("number_of_sms"), "l2_bytes": device.get("l2_cache_size")}
-    software = {BACKEND: versions[1]}
     name = device.get("name")
-    return record(BACKEND, name, path, cases, device=name, **facts, software=software, version=versions[0])
+    return record(BACKEND, name, path, cases, device=name, **facts, software={BACKEND: nvbench}, version=schema)
 
 
 def _device(state: dict[str, Any], known: list[str], place: str) -> str:
@@ -120,11 +118,11 @@ def _case(benchmark: str, state: dict[str, Any], path: Path, place: str) -> Case
 def _fields(plain: Iterable[dict[str, Any]], key: str, place: str) -> dict[str, dict[str, Any]]:
     """Return the objects of a list by their names."""
     named: dict[str, dict[str, Any]] = {}
-    for one in plain:
-        name = field(one, key, str, place)
+    for entry in plain:
+        name = field(entry, key, str, place)
         if name in named:
             raise ResultsError(f"{place}: '{name:.60}' is there twice")
-        named[name] = one
+        named[name] = entry
     return named
 
 

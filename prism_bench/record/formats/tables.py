@@ -31,15 +31,14 @@ def write_parts(frames: Iterable["pandas.DataFrame"], path: Path, format: str) -
     if format != "csv" and find_spec("pyarrow") is None:
         raise ExtraMissing(f"Parquet: {without('pyarrow')}; CSV works without it")
     try:
-        write_atomically(path, _csv(frames) if format == "csv" else _parquet(frames))
+        csv = (
+            frame.to_csv(index=False, lineterminator="\n", header=not number).encode()
+            for number, frame in enumerate(frames)
+        )
+        write_atomically(path, csv if format == "csv" else _parquet(frames))
     except OSError as error:
         raise ResultsError(f"cannot write {path}: {error.strerror}") from error
     return path
-
-
-def _csv(frames: Iterable["pandas.DataFrame"]) -> Iterator[bytes]:
-    for number, frame in enumerate(frames):
-        yield frame.to_csv(index=False, lineterminator="\n", header=not number).encode()
 
 
 def _parquet(frames: Iterable["pandas.DataFrame"]) -> Iterator[bytes]:
@@ -81,6 +80,6 @@ class _Pieces(io.RawIOBase):
 
     def taken(self) -> bytes:
         """Return what was written since the last time."""
-        found = b"".join(self._pieces)
+        data = b"".join(self._pieces)
         self._pieces.clear()
-        return found
+        return data

@@ -9,7 +9,6 @@ backend that failed has its error in its first column. The last rows are an aver
 import csv
 import io
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from prism_bench.errors import ResultsError
@@ -37,7 +36,8 @@ def read(path: Path) -> Imported:
     """Return the record of one file. TritonBench writes neither time nor machine: the last change is the guess."""
     text = bytes_of(path, "CSV").decode("utf-8", "replace").lstrip("\ufeff")
     try:
-        header, *lines = [*_lines(text)] or [[]]
+        delimiter = ";" if ";" in text.partition("\n")[0] else ","
+        header, *lines = [*csv.reader(io.StringIO(text), delimiter=delimiter)] or [[]]
     except csv.Error as error:
         raise ResultsError(f"{path}: no CSV: {error}") from None
     columns = {index: name.removesuffix(_LATENCY) for index, name in enumerate(header) if name.endswith(_LATENCY)}
@@ -45,11 +45,14 @@ def read(path: Path) -> Imported:
         raise ResultsError(
             f"{path}: no CSV of TritonBench: its first column names the inputs, others end in {_LATENCY}"
         )
-    backends, rows = _backends(header), ImportedRows(path)
+    first_columns: dict[str, int] = {}  # by backend: TritonBench writes an error there in place of a metric
+    for index, name in enumerate(header):
+        first_columns.setdefault(name.rpartition("-")[0], index)
+    rows = ImportedRows(path)
     for row, line in enumerate(lines, 2):
         for index, name in columns.items() if line and line[0] not in _NO_INPUTS else ():
             with rows.row(f"{path}:{row}"):
-                result = _case(line, index, name, backends[name], f"{path}:{row}")
+                result = _case(line, index, name, first_columns[name], f"{path}:{row}")
                 if result:
                     rows.add(result)
     cases = rows.cases()
@@ -57,18 +60,6 @@ def read(path: Path) -> Imported:
         reasons = [result.reason for result in cases if result.reason] or [*rows.left_out, "no line of an input"]
         raise ResultsError(f"{path}: no latency of any input: {reasons[0]}")
     return Imported((record(BACKEND, None, path, cases, version="1"),), tuple(rows.left_out))
-
-
-def _lines(text: str) -> Iterator[list[str]]:
-    return csv.reader(io.StringIO(text), delimiter=";" if ";" in text.partition("\n")[0] else ",")
-
-
-def _backends(header: list[str]) -> dict[str, int]:
-    """Return the first column of each backend, in which TritonBench writes an error instead of a metric."""
-    found: dict[str, int] = {}
-    for index, name in enumerate(header):
-        found.setdefault(name.rpartition("-")[0], index)
-    return found
 
 
 def _case(line: list[str], index: int, name: str, first: int, place: str) -> CaseResult | None:
