@@ -19,6 +19,7 @@ import platform
 import re
 import subprocess
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -54,17 +55,11 @@ def slug(name: str) -> str:
 
 def software(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the versions of Python and of every package that can change a number, with the backend's own."""
-    return {"python": platform.python_version(), **_installed(), **facts}
-
-
-def _installed() -> dict[str, str]:
     versions = {"prism-bench": prism_bench.__version__}
     for package in _PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             versions[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return versions
+    return {"python": platform.python_version(), **versions, **facts}
 
 
 Owner = tuple[str, str, str]  # machine, backend and environment of the records that make series
@@ -120,10 +115,10 @@ def boards_in(facts: Mapping[str, Any]) -> tuple[BoardTable, ...]:
 
 
 def boards_together(tables: Iterable[Iterable[BoardTable]]) -> tuple[BoardTable, ...]:
-    """Return every board of several records once, in the order of their UUIDs; the first word on each counts."""
+    """Return every board of several records once, in the order of their UUIDs; its first value of a key counts."""
     known: dict[str, BoardTable] = {}
-    for one in (board for boards in tables for board in boards):
-        known[str(one.get("uuid"))] = {**one, **known.get(str(one.get("uuid")), {})}
+    for board in (board for boards in tables for board in boards):
+        known[str(board.get("uuid"))] = {**board, **known.get(str(board.get("uuid")), {})}
     return tuple(known[uuid] for uuid in sorted(known))
 
 

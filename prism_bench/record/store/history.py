@@ -156,14 +156,14 @@ class HistoryProblem:
 class StoredPoints:
     """Where one record's points are: in memory, or in the shard at `path` of `folder`; `rows` is how many there are.
 
-    `seal` changes with the record's content, and is empty without a file. `words` are the names of cases and metrics
+    `seal` changes with the record's content, and is empty without a file. `names` are those of the cases and metrics
     that the points may have.
     """
 
     facts: Facts
     seal: str
     rows: int
-    words: Mapping[str, list[str]]
+    names: Mapping[str, list[str]]
     block: PointBlock | None = None
     folder: ShardFolder | None = None
     path: Path | None = None
@@ -228,12 +228,12 @@ class History:
         import pandas
 
         table = self.read(tuple(NUMBERS))
-        words = {
+        texts = {
             word: pandas.Categorical.from_codes(table.columns[word], pandas.Index(table.vocabulary[word]))
             for word in WORDS
         }
         return pandas.DataFrame(
-            {"record": table.columns["record"], **words, **{name: table.columns[name] for name in NUMBERS}}, copy=False
+            {"record": table.columns["record"], **texts, **{name: table.columns[name] for name in NUMBERS}}, copy=False
         )
 
     def part(self, places: Sequence[int]) -> "History":
@@ -248,7 +248,7 @@ class History:
 
     def names(self, word: str) -> list[str]:
         """Return the known names of cases or of metrics (`word`), each once."""
-        lists = {id(stored.words[word]): stored.words[word] for stored in self.stored}
+        lists = {id(stored.names[word]): stored.names[word] for stored in self.stored}
         return list(dict.fromkeys(name for known in lists.values() for name in known))
 
 
@@ -344,7 +344,7 @@ def _seals_of(root: Path) -> dict[str, str]:
 
 def _in_shard(entry: ShardEntry, folder: ShardFolder) -> StoredPoints:
     record = entry.record
-    return StoredPoints(record.facts, record.seal, record.rows, entry.words, folder=folder, path=entry.path)
+    return StoredPoints(record.facts, record.seal, record.rows, entry.names, folder=folder, path=entry.path)
 
 
 def _in_memory(points: PointBlock) -> StoredPoints:

@@ -59,7 +59,7 @@ class ShardHeader:
     """What a shard holds: its records, the names of their cases and metrics; `maker` is of the code that made it."""
 
     records: tuple[ShardRecord, ...]
-    words: Mapping[str, list[str]]
+    names: Mapping[str, list[str]]
     maker: str
 
 
@@ -138,13 +138,13 @@ def part_of(block: PointBlock) -> ShardPart:
     arrow = _library("pyarrow")
     if block.facts is None:
         raise ValueError(f"{block.file} has no facts: {block.problem}")
-    words = {
+    texts = {
         word: arrow.DictionaryArray.from_arrays(
             arrow.array(block.columns[word], arrow.int32()), arrow.array(block.vocabulary[word], arrow.string())
         )
         for word in WORDS
     }
-    columns = words | {name: arrow.array(block.columns[name]) for name in NUMBERS}
+    columns = texts | {name: arrow.array(block.columns[name]) for name in NUMBERS}
     units, values = units_of(block.columns["value"]), block.columns["value"]
     columns |= {_UNIT: arrow.array(units), "value": arrow.array(counted(values, units))}
     if block.details:
@@ -208,8 +208,8 @@ def _encoded(records: Sequence[ShardRecord], table: Any, maker: str) -> bytes:
                 known.append(facts[name])
             facts[name] = known.index(facts[name])
         plain.append({"facts": facts, "seal": record.seal, "rows": record.rows})
-    words = {name: sorted(table[name].unique().to_pylist()) for name in ("case", "metric")}
-    return orjson.dumps({"schema": _SCHEMA, "maker": maker, "words": words, **tables, "records": plain})
+    names = {word: sorted(table[word].unique().to_pylist()) for word in ("case", "metric")}
+    return orjson.dumps({"schema": _SCHEMA, "maker": maker, "words": names, **tables, "records": plain})
 
 
 def _opened(path: Path) -> Any:
@@ -232,18 +232,20 @@ def _header(parquet: Any, path: Path) -> ShardHeader:
         if plain["schema"] != _SCHEMA:
             raise ResultsError(f"{path}: schema {plain['schema']!r} of shards is not {_SCHEMA}; upgrade prism-bench")
         shared = {name: plain[name] for name in _SHARED if name in plain}
-        records = tuple(_record(record, shared) for record in plain["records"])
+        records = tuple(
+            ShardRecord(
+                Facts(**record["facts"] | {name: known[record["facts"][name]] for name, known in shared.items()}),
+                record["seal"],
+                record["rows"],
+            )
+            for record in plain["records"]
+        )
         header = ShardHeader(records, plain["words"], plain["maker"])
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise _damaged(path, error) from error
     if sum(record.rows for record in records) != parquet.metadata.num_rows:
         raise _damaged(path, "its records have another number of rows")
     return header
-
-
-def _record(plain: Mapping[str, Any], shared: Mapping[str, Sequence[Any]]) -> ShardRecord:
-    facts = plain["facts"] | {name: known[plain["facts"][name]] for name, known in shared.items()}
-    return ShardRecord(Facts(**facts), plain["seal"], plain["rows"])
 
 
 def _groups(parquet: Any, begins: Column, ends: Column, chosen: Sequence[bool]) -> tuple[list[int], int]:

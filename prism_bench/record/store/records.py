@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -43,38 +43,21 @@ class RawSource(Protocol):
         ...
 
 
-class _Supplied:
-    def __init__(self) -> None:
-        self.make: Callable[[], RawSource | None] | None = None
-        self.source: RawSource | None = None
-
-
-_SUPPLIED = _Supplied()
+_source: Callable[[], RawSource | None] | None = None
 
 
 def supply(make: Callable[[], RawSource | None] | None) -> None:
     """Let `make` return the source, once, when a record is missing for the first time; None for no source."""
-    _SUPPLIED.make, _SUPPLIED.source = make, None
-
-
-def _source() -> RawSource | None:
-    if _SUPPLIED.source is None and _SUPPLIED.make is not None:
-        _SUPPLIED.source = _SUPPLIED.make()
-    return _SUPPLIED.source
+    global _source
+    _source = cache(make) if make else None
 
 
 def is_present(path: Path) -> bool:
     """Return whether the record at `path` is there, or elsewhere."""
     if path.is_file():
         return True
-    source = _source()
+    source = _source() if _source else None
     return source is not None and source.has(path)
-
-
-def _copy_of(path: Path) -> Path | None:
-    """Return a copy of the missing record from elsewhere; None where there is none."""
-    source = _source()
-    return source.copy(path) if source else None
 
 
 # One run record on disk: written whole or not at all, read as a record or as one tidy table.
@@ -194,7 +177,8 @@ def text_at(path: Path | str) -> bytes | bytearray:
     try:
         return content_of(Path(path), "a readable run record")
     except FileNotFoundError:
-        copy = _copy_of(Path(path))
+        source = _source() if _source else None
+        copy = source.copy(Path(path)) if source else None
         if copy is None:
             raise ResultsError(f"{path}: no such record") from None
         return content_of(copy, "a readable run record")
@@ -323,7 +307,9 @@ class CommitOrder:
                 before = bisect_right(owned, (*within, len(records)))
                 previous = owned[before - 1][2] if before else -1
                 last = records[previous]
-                commit = (*(known[previous] or ()), last.created, last.file) if before else _first(record, bool(owned))
+                # A record without a date that no dated record of its owner precedes comes before the dated records.
+                first: _Place = _FIRST if owned else (record.created, -1, "", "")
+                commit = (*(known[previous] or ()), last.created, last.file) if before else first
             keys.append((*commit, *within))
         order = sorted(range(len(records)), key=keys.__getitem__)
         of: dict[Owner, set[str | None]] = {}
@@ -356,11 +342,6 @@ class CommitOrder:
         for record in records:
             date = None if record.committed else self.dates.get(record.commit or "")
             yield replace(record, committed=date) if date else record
-
-
-def _first(record: Facts, others: bool) -> _Place:
-    """Return the place of a record without a date that nothing with one precedes: before the `others` of its owner."""
-    return _FIRST if others else (record.created, -1, "", "")
 
 
 def _repository(folder: Path) -> Path | None:

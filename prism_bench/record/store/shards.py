@@ -10,7 +10,7 @@ both; where a file is gone that it has listed, it lists again. Writers of one ma
 
 import os
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,8 @@ from pathlib import Path
 from prism_bench.errors import ResultsError
 from prism_bench.io.files import lock_now, opened_folder
 from prism_bench.record.store import parquet
-from prism_bench.record.store.parquet import ShardPart, ShardRecord
-from prism_bench.record.store.points import NUMBERS, Facts, PointBlock
+from prism_bench.record.store.parquet import ShardRecord
+from prism_bench.record.store.points import NUMBERS, PointBlock
 
 FOLDER, ENDING = "points", ".parquet"
 WAIT = 30.0  # seconds until a writer gives up waiting for another one
@@ -31,11 +31,11 @@ Month = tuple[str, str]  # the machine's folder, and the month such as 2026-11
 
 @dataclass(frozen=True)
 class ShardEntry:
-    """A record in the shard at `path`; `words` are the names of all cases and metrics of that shard."""
+    """A record in the shard at `path`; `names` are those of all cases and metrics of that shard."""
 
     path: Path
     record: ShardRecord
-    words: Mapping[str, list[str]]
+    names: Mapping[str, list[str]]
     maker: str
 
 
@@ -74,18 +74,18 @@ class ShardFolder:
         raise ResultsError(f"{self.base}: its shards change faster than they are read; run the command again")
 
     def _listing(self, paths: Sequence[Path], report: Callable[[int, int], None] | None) -> Listing:
-        found = Listing()
+        listing = Listing()
         for done, path in enumerate(paths, 1):
             try:
                 header = parquet.header_of(path)
             except ResultsError as error:
-                found.damaged[path] = str(error)
+                listing.damaged[path] = str(error)
                 continue
-            for one in header.records:
-                found.entries[one.facts.file] = ShardEntry(path, one, header.words, header.maker)
+            for record in header.records:
+                listing.entries[record.facts.file] = ShardEntry(path, record, header.names, header.maker)
             if report:
                 report(done, len(paths))
-        return found
+        return listing
 
     def points(
         self, wanted: Mapping[str, str], known: Mapping[str, Path], numbers: Collection[str] = tuple(NUMBERS)
@@ -115,19 +115,18 @@ class ShardFolder:
         written. Raise an OSError where nothing can be written, or a ResultsError as `compact` does.
         """
         written: list[Path] = []
-        for month, of_month in _by_month(blocks).items():
+        months: dict[Month, list[PointBlock]] = {}
+        for block in blocks:
+            months.setdefault(_month(block), []).append(block)
+        for month, of_month in months.items():
             if len(of_month) == 1 and not together:
-                path = self._small(of_month[0])
+                name = Path(of_month[0].file).name.removesuffix(".json.gz")
+                path = self.base / month[0] / FOLDER / month[1] / f"{name}{ENDING}"
                 parquet.write_shard(path, [parquet.part_of(of_month[0])], self._maker)
                 written.append(path)
             else:
                 written += [path for path in [self.compact(month, of_month, drop)] if path]
         return written
-
-    def _small(self, block: PointBlock) -> Path:
-        folder, month = _month(block.file, _facts(block))
-        name = Path(block.file).name.removesuffix(".json.gz")
-        return self.base / folder / FOLDER / month / f"{name}{ENDING}"
 
     def compact(self, month: Month, more: Sequence[PointBlock] = (), drop: Iterable[str] = ()) -> Path | None:
         """Put the month's records, and `more`, into its shard; return its path, None where there was nothing to do.
@@ -147,10 +146,11 @@ class ShardFolder:
                 if path.exists()
                 for part in parquet.parts_of(path)
             }
-            parts |= {one.file: parquet.part_of(one) for one in more}
+            parts |= {block.file: parquet.part_of(block) for block in more}
             kept = [part for file, part in parts.items() if file not in dropped]
             if kept:
-                parquet.write_shard(target, sorted(kept, key=_age), self._maker)
+                kept.sort(key=lambda part: (part.record.facts.created, part.record.facts.file))
+                parquet.write_shard(target, kept, self._maker)
             else:
                 target.unlink(missing_ok=True)
             for path in small:
@@ -175,25 +175,10 @@ def month_of(path: Path) -> Month:
     return (folder.parent.name, path.stem) if folder.name == FOLDER else (folder.parent.parent.name, folder.name)
 
 
-def _by_month(blocks: Iterable[PointBlock]) -> dict[Month, list[PointBlock]]:
-    months: dict[Month, list[PointBlock]] = {}
-    for block in blocks:
-        months.setdefault(_month(block.file, _facts(block)), []).append(block)
-    return months
-
-
-def _month(file: str, facts: Facts) -> Month:
-    return file.rpartition("/")[0], facts.created[:7]
-
-
-def _facts(block: PointBlock) -> Facts:
+def _month(block: PointBlock) -> Month:
     if block.facts is None:
         raise ValueError(f"{block.file} has no facts: {block.problem}")
-    return block.facts
-
-
-def _age(part: ShardPart) -> tuple[str, str]:
-    return part.record.facts.created, part.record.facts.file
+    return block.file.rpartition("/")[0], block.facts.created[:7]
 
 
 @contextmanager
@@ -201,21 +186,14 @@ def _locked(folder: Path) -> Generator[None]:
     """Hold the folder's lock, which ends with its process; raise a ResultsError where another one has it for long."""
     descriptor = opened_folder(folder)
     try:
-        for _ in _moments():
+        ends = time.monotonic() + WAIT
+        while True:
             with suppress(BlockingIOError):
                 lock_now(descriptor)
                 break
-        else:
-            raise ResultsError(f"{folder}: another process has been writing these shards for {WAIT:g} s; try later")
+            if time.monotonic() >= ends:
+                raise ResultsError(f"{folder}: another process has been writing these shards for {WAIT:g} s; try later")
+            time.sleep(_PAUSE)
         yield
     finally:
         os.close(descriptor)
-
-
-def _moments() -> Iterator[float]:
-    """Yield the time again and again, with a pause between, until WAIT seconds are over; at least once."""
-    ends = time.monotonic() + WAIT
-    yield time.monotonic()
-    while time.monotonic() < ends:
-        time.sleep(_PAUSE)
-        yield time.monotonic()

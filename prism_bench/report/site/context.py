@@ -370,11 +370,11 @@ def _newest_with(history: History, own: Sequence[Facts], wanted: Collection[str]
     places = [place for place, facts in enumerate(history.records) if facts.file in files][::-1]
     left, cases = set(wanted), dict[int, list[str]]()
     # Records share their lists of names: one set for each list.
-    lists = {id(names): names for names in (history.stored[place].words["case"] for place in places)}
+    lists = {id(names): names for names in (history.stored[place].names["case"] for place in places)}
     names = {number: set(shared) for number, shared in lists.items()}
     for start in range(0, len(places), _AT_ONCE):
         batch = places[start : start + _AT_ONCE]
-        known = [place for place in batch if not left.isdisjoint(names[id(history.stored[place].words["case"])])]
+        known = [place for place in batch if not left.isdisjoint(names[id(history.stored[place].names["case"])])]
         if not known:
             continue
         points = history.part(known).table
