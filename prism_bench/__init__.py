@@ -120,7 +120,7 @@ def __getattr__(name: str) -> object:
         return globals()[name]
     if not name.startswith("_") and find_spec(f"{__name__}.{name}"):
         return import_module(f"{__name__}.{name}")
-    offered = None if name.startswith("_") else import_module("prism_bench.extension").public_function(name)
+    offered = None if name.startswith("_") else import_module("prism_bench.extension").offered(name)
     if offered is not None:
         globals()[name] = offered
         return offered

@@ -33,8 +33,8 @@ class Extension:
 
     `commands` maps names of commands to their modules, each with a `command`; `pages` are pages of the site, whose
     templates are in the extension's folder `templates/site`; `checks` are functions (`module:function`) that yield
-    checks of the doctor. `offers` maps what the core or another extension asks for by name (`offered`) to a function or
-    class (`module:name`). `functions` (`module:function`) are public: `prism_bench` offers them by their names.
+    checks of the doctor. `offers` maps names to functions or classes (`module:name`). A name with a blank is for the
+    core and other extensions (`offered`); any other name is public: `prism_bench.judge`.
     """
 
     name: str
@@ -42,7 +42,6 @@ class Extension:
     pages: tuple[SitePage, ...] = ()
     checks: tuple[str, ...] = ()
     offers: Mapping[str, str] = field(default_factory=dict[str, str])
-    functions: tuple[str, ...] = ()
 
     @property
     def package(self) -> str:
@@ -60,17 +59,8 @@ class Extension:
         return getattr(import_module(f"{self.package}.{module}"), name)
 
 
-def public_function(name: str) -> Callable[..., Any] | None:
-    """Return the public function of that name of an extension; None where no extension that is installed has one."""
-    for extension in installed():
-        for reference in extension.functions:
-            if reference.partition(":")[2] == name:
-                return extension.function(reference)
-    return None
-
-
 def offered(name: str) -> Any | None:
-    """Return what an extension offers by that name; None where no extension that is installed does."""
+    """Return the function or class that an installed extension offers by that name; None without such an extension."""
     for extension in installed():
         if name in extension.offers:
             return extension.function(extension.offers[name])

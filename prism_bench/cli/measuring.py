@@ -328,7 +328,7 @@ def opened_fleet(
     fleet: str, workers: int | None, backend: str, catalogue: Path, *, quiet: bool
 ) -> AbstractContextManager[FleetPlace]:
     """Return what opens the fleet that the words name; a UsageError where no extension measures on fleets."""
-    opened = offered("fleet")
+    opened = offered("fleet place")
     if opened is None:
         raise UsageError(f"--fleet {fleet}: no extension that measures on many GPUs is installed")
     return opened(fleet, workers, backend, catalogue, quiet=quiet)

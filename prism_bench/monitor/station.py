@@ -322,7 +322,7 @@ def deliver(raised: Sequence[ActiveAlert], ledger: Path | None = None) -> list[s
 
     Network libraries take megabytes: they are loaded only when there is something to send.
     """
-    delivery = offered("alerts") if raised else None
+    delivery = offered("alert delivery") if raised else None
     webhooks = delivery() if delivery else None
     if webhooks is None or not webhooks.has_webhook:
         return []

@@ -261,7 +261,7 @@ def _fail(reason: str, folder: Path, report: Report) -> None:
 
 
 def _deliver(alerts: Sequence[Alert], about: Occasion, path: Path, report: Report, *, send: bool = True) -> None:
-    delivery = offered("alerts")
+    delivery = offered("alert delivery")
     if delivery is None:
         if send:
             report("alerts: none is sent: no extension that delivers them is installed")

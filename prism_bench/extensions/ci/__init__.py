@@ -18,5 +18,5 @@ EXTENSION = Extension(
         "nightly": "commands.nightly",
         "history": "commands.history",
     },
-    offers={"alerts": "alerts:AlertDelivery", "raw samples": "raw_samples:kept_raw"},
+    offers={"alert delivery": "alerts:AlertDelivery", "raw samples": "raw_samples:kept_raw"},
 )

@@ -11,4 +11,4 @@ worker_setup    set-up of local workers
 
 from prism_bench.extension import Extension
 
-EXTENSION = Extension("fleet", offers={"fleet": "place:opened_place"})
+EXTENSION = Extension("fleet", offers={"fleet place": "place:opened_place"})

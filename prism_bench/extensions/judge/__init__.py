@@ -2,4 +2,4 @@
 
 from prism_bench.extension import Extension
 
-EXTENSION = Extension("judge", commands={"judge": "command"}, functions=("judging:judge",))
+EXTENSION = Extension("judge", commands={"judge": "command"}, offers={"judge": "judging:judge"})

@@ -342,7 +342,7 @@ def _row(case: CaseResult, allocator: str, compared: ComparedCase | None) -> Tra
 
 def installed_programs() -> Programs | None:
     """Return the programs that an installed extension offers, or None."""
-    offer = offered("programs")
+    offer = offered("pipeline programs")
     return offer() if offer else None
 
 

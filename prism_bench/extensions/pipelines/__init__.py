@@ -9,5 +9,5 @@ __all__ = ["EXTENSION", "INTEGRATION", "KNOWN", "MEASURED", "Pipeline", "Stage",
 EXTENSION = Extension(
     "pipelines",
     commands={"pipeline": "command", "select": "policies.command"},
-    offers={"programs": "worker:PipelinePrograms"},
+    offers={"pipeline programs": "worker:PipelinePrograms"},
 )
