@@ -1,13 +1,13 @@
 """Fitness of a GPU to measure on: readings at rest and a noise probe, rules, and one answer from all of them."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from statistics import median, quantiles
 from time import perf_counter
 from types import ModuleType
-from typing import Literal, Protocol
+from typing import Literal, Protocol, get_args
 
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue.catalogue import timed_cases
@@ -25,7 +25,6 @@ from prism_bench.units import bytes_text, count_text, rate_text, share_text, tim
 
 # What the rules of fitness judge: readings of the device at rest, the evidence of the probe, and its samples.
 
-Severity = Literal["no", "unknown", "care"]  # the gravest first
 Kind = Literal["small", "bandwidth"]  # a kernel of a few microseconds; one that is bound by memory
 
 
@@ -79,23 +78,14 @@ class FitnessFacts:
         return self.reading.values.get(name)
 
     @property
+    def seen(self) -> Evidence:
+        """The evidence of the probe; without a probe that of no time."""
+        return self.evidence or Evidence(0.0, 0)
+
+    @property
     def clocks(self) -> tuple[float, ...]:
         """The SM clocks of the probe's launches in hertz, of those that carry one."""
         return tuple(sample.clock for kernel in self.kernels for sample in kernel.samples if sample.clock)
-
-
-@dataclass(frozen=True)
-class FitnessProblem:
-    """What speaks against measuring: what was `found`, its `cause`, and what to change (`cure`).
-
-    `severity` is `no` (times would be wrong), `care` (times are right, and not comparable or noisier than need be) or
-    `unknown` (the facts that decide are missing).
-    """
-
-    severity: Severity
-    found: str
-    cause: str
-    cure: str
 
 
 # Readings of one GPU at rest: what monitoring reads of it, and the limits that it was set to.
@@ -142,9 +132,31 @@ def _limits(pynvml: ModuleType, board: object) -> tuple[dict[str, float], dict[s
     return values, missing
 
 
-# Rules about the device: clocks, power, heat, memory errors, neighbours and how it is set up. Facts in, problems out.
-#
-# Each rule returns its problem, or None where nothing speaks against measuring.
+# Problems of the device: clocks, power, heat, memory errors, neighbours and how it is set up. Facts in, problems out.
+
+Rule = Literal[
+    "lost", "unread", "mig", "events", "held_down", "throttled", "memory_errors", "neighbours", "busy", "clock_too_low",
+    "hot", "clock_set_lower", "clock_unsteady", "power_limit", "power_capped", "unseen_neighbours", "little_memory",
+    "persistence", "unprobed", "spread", "drift", "odd_launches", "bandwidth",
+]  # fmt: skip
+RULES: tuple[Rule, ...] = get_args(Rule)
+Severity = Literal["no", "unknown", "care"]  # the gravest first
+
+
+@dataclass(frozen=True)
+class FitnessProblem:
+    """What speaks against measuring by a `rule`: what was `found`, its `cause`, and what to change (`cure`).
+
+    `severity` is `no` (times would be wrong), `care` (times are right, and not comparable or noisier than need be) or
+    `unknown` (the facts that decide are missing).
+    """
+
+    rule: Rule
+    severity: Severity
+    found: str
+    cause: str
+    cure: str
+
 
 _HOT = 80.0  # degrees Celsius, for devices that do not report where heat slows them down
 _MARGIN, _LAST_MARGIN = 10.0, 3.0  # degrees below that point
@@ -155,276 +167,131 @@ _STEADY_SHARE = 0.95  # share of the launches that reach it
 _CAPPED = 0.02  # share of the readings in which the power limit may hold the clock down
 
 
-def lost(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge whether the device answers."""
-    reason = facts.reading.lost or (facts.evidence.lost if facts.evidence else None)
-    if not reason:
-        return None
-    return FitnessProblem(
-        "no",
-        reason,
-        "the device fell off the bus, or its driver stopped",
-        "look at 'dmesg' for the Xid; reset the GPU or restart the machine",
-    )
+def _state_problems(facts: FitnessFacts) -> Iterator[FitnessProblem]:
+    """Yield the problems of the device's state: whether it answers, its memory, and how it is set up."""
+    reading, value = facts.reading, facts.value
+    if reason := reading.lost or facts.seen.lost:
+        cause = "the device fell off the bus, or its driver stopped"
+        cure = "look at 'dmesg' for the Xid; reset the GPU or restart the machine"
+        yield FitnessProblem("lost", "no", reason, cause, cure)
+    if not reading.lost and value("clock_reasons") is None:
+        reason = reading.missing.get("clock_reasons", "nothing was read")
+        cause = "without NVML nobody knows what holds the clock down"
+        cure = "install nvidia-ml-py, and make libnvidia-ml.so.1 visible here (containers: --gpus all)"
+        yield FitnessProblem("unread", "unknown", reason, cause, cure)
+    if reading.is_slice:  # slices share clocks and power
+        cure = "compare slices only with equal slices, while the others rest"
+        cause = "clocks, power and heat are the whole GPU's"
+        yield FitnessProblem("mig", "care", f"a slice: {reading.name}", cause, cure)
+    elif value("mig"):
+        cure = "choose a slice with CUDA_VISIBLE_DEVICES=MIG-..., or 'nvidia-smi --multi-instance-gpu=0'"
+        cause = "CUDA runs kernels on slices alone then"
+        yield FitnessProblem("mig", "no", "MIG is on and this is no slice", cause, cure)
+    if facts.seen.events:
+        cause = "the driver reported errors during the probe"
+        cure = "look them up in NVIDIA's list of Xids; reset the GPU"
+        yield FitnessProblem("events", "no", ", ".join(facts.seen.events), cause, cure)
+    errors, failed = value("ecc_uncorrected"), value("remap_failed")
+    if errors or failed:
+        text = f"{errors or 0:.0f} uncorrected" + (", a row could not be replaced" if failed else "")
+        cure = "reset the GPU; if they come again, have it replaced"
+        yield FitnessProblem("memory_errors", "no", text, "the memory is faulty", cure)
+    free, total = value("memory_free"), value("memory_total")
+    if free is not None and total and free < total / 2:
+        text = f"{bytes_text(free)} of {bytes_text(total)} free"
+        cure = "large workloads are skipped for want of memory; free it"
+        yield FitnessProblem("little_memory", "care", text, "others hold most of the memory", cure)
+    if value("persistence") == 0:
+        cause = "the driver unloads between processes, first calls wait"
+        cure = "'nvidia-smi --persistence-mode=1' as root, or nvidia-persistenced"
+        yield FitnessProblem("persistence", "care", "persistence mode is off", cause, cure)
 
 
-def unread(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge whether clocks and their limits are known at all."""
-    if facts.reading.lost or facts.value("clock_reasons") is not None:
-        return None
-    reason = facts.reading.missing.get("clock_reasons", "nothing was read")
-    return FitnessProblem(
-        "unknown",
-        reason,
-        "without NVML nobody knows what holds the clock down",
-        "install nvidia-ml-py, and make libnvidia-ml.so.1 visible here (containers: --gpus all)",
-    )
-
-
-def events(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge errors that the driver reported during the probe."""
-    errors = facts.evidence.events if facts.evidence else ()
-    if not errors:
-        return None
-    return FitnessProblem(
-        "no",
-        ", ".join(errors),
-        "the driver reported errors during the probe",
-        "look them up in NVIDIA's list of Xids; reset the GPU",
-    )
-
-
-def held_down(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge heat, power supply and hardware that hold the clock down, at rest and during the probe."""
-    at_rest = reasons_in(facts.value("clock_reasons"))
-    working = facts.evidence.reasons if facts.evidence else {}
-    harm = [word for word in HARMFUL if word in at_rest or word in working]
-    if not harm:
-        return None
-    return FitnessProblem(
-        "no",
-        f"held down: {', '.join(harm)}",
-        "heat, power supply or the board holds the clock down",
-        "look at cooling and power supply; times taken now would be refused",
-    )
-
-
-def throttled(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge time during the probe in which heat or the board slowed the device, by the driver's own counters."""
-    grown = facts.evidence.throttled if facts.evidence else {}
-    causes = [f"{word} {grown[word]:.2g} s" for word in ("thermal", "board") if grown.get(word)]
-    if not causes:
-        return None
-    return FitnessProblem(
-        "no",
-        f"slowed down for: {', '.join(causes)}",
-        "heat or the board's limits",
-        "let it cool, look at fans and power supply",
-    )
-
-
-def power_capped(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge whether so light a load as the probe already meets the power limit."""
-    evidence = facts.evidence
-    share = evidence.reasons.get("sw power cap", 0.0) if evidence else 0.0
-    if share <= _CAPPED:
-        return None
-    return FitnessProblem(
-        "care",
-        f"at the power limit in {share_text(share)} of the probe",
-        "the power limit holds the clock down even at a light load",
-        "raise it with 'nvidia-smi --power-limit=WATTS' as root, or lock a lower clock",
-    )
-
-
-def power_limit(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge a power limit below the board's default."""
-    limit, usual = facts.value("power_limit"), facts.value("default_power_limit")
-    if limit is None or usual is None or limit >= usual - 0.5:
-        return None
-    return FitnessProblem(
-        "care",
-        f"{limit:.0f} W of {usual:.0f} W",
-        "an administrator lowered the power limit",
-        f"'nvidia-smi --power-limit={usual:.0f}' as root, or compare only with runs under this limit",
-    )
-
-
-def clock_set_lower(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge clocks that an administrator set below the highest; locked ones at the highest are well."""
-    highest = facts.value("max_sm_clock")
-    best = max(facts.clocks, default=None) or facts.value("sm_clock")  # without a probe the one at rest
-    if not highest or not best or not _is_set(facts) or best >= _FULL_CLOCK * highest:
-        return None
-    found = f"{rate_text(best, 'Hz')} of {rate_text(highest, 'Hz')}, set by an administrator"
-    return FitnessProblem(
-        "care",
-        found,
-        "times are right for this clock, and not comparable with those at another",
-        "unless meant so, 'nvidia-smi --reset-gpu-clocks' and '--reset-applications-clocks' as root",
-    )
-
-
-def clock_too_low(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge a clock that stays low under load although no administrator set it."""
-    highest, clocks = facts.value("max_sm_clock"), facts.clocks
-    if not highest or not clocks or _is_set(facts):
-        return None
-    best = max(clocks)
-    if best >= CLOCK_SHARE * highest:
-        return None
-    return FitnessProblem(
-        "no",
-        f"{rate_text(best, 'Hz')} of {rate_text(highest, 'Hz')} at most under load",
-        "something that the driver does not name holds the clock down",
-        "look at 'nvidia-smi -q -d CLOCK,PERFORMANCE'; restart the machine if it stays",
-    )
-
-
-def clock_unsteady(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge a clock that changes from launch to launch."""
-    clocks = facts.clocks
-    if not clocks:
-        return None
-    steady = sum(clock >= _STEADY_CLOCK * max(clocks) for clock in clocks) / len(clocks)
-    if steady >= _STEADY_SHARE:
-        return None
-    found = (
-        f"{share_text(1 - steady)} of the launches ran more than {share_text(1 - _STEADY_CLOCK)} below the best clock"
-    )
-    return FitnessProblem(
-        "care",
-        found,
-        f"the clock wanders, {rate_text(median(clocks), 'Hz')} in the median",
-        "lock it: 'nvidia-smi --lock-gpu-clocks=MHZ' as root, at one that holds under load",
-    )
-
-
-def hot(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge the temperature, at rest and during the probe."""
-    under_load = facts.evidence.highest("temperature") if facts.evidence else None
-    heat = max((value for value in (facts.value("temperature"), under_load) if value is not None), default=None)
-    limit = facts.value("slowdown_temperature") or _HOT + _MARGIN
-    if heat is None or heat < limit - _MARGIN:
-        return None
-    near = heat >= limit - _LAST_MARGIN
-    return FitnessProblem(
-        "no" if near else "care",
-        f"{heat:.0f} C, heat slows it down at {limit:.0f} C",
-        "near the point where heat holds the clock down",
-        "let it cool, look at fans and at neighbours in the same chassis",
-    )
-
-
-def memory_errors(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge memory errors that were not corrected, and rows that could not be replaced."""
-    errors, failed = facts.value("ecc_uncorrected"), facts.value("remap_failed")
-    if not errors and not failed:
-        return None
-    found = f"{errors or 0:.0f} uncorrected" + (", a row could not be replaced" if failed else "")
-    return FitnessProblem("no", found, "the memory is faulty", "reset the GPU; if they come again, have it replaced")
-
-
-def neighbours(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge other processes: one that works makes times wrong, one that only holds memory may begin to."""
-    others = [process for process in facts.reading.processes or () if not process.ours]
-    working = [process for process in others if process.busy] or (
-        facts.evidence is not None and facts.evidence.busy_neighbours
-    )
+def _neighbour_problems(facts: FitnessFacts) -> Iterator[FitnessProblem]:
+    """Yield the problems of other processes: a busy one makes times wrong, one that only holds memory may begin to."""
+    reading, seen = facts.reading, facts.seen
+    others = [process for process in reading.processes or () if not process.ours]
     texts = [f"{process} {bytes_text(process.memory)}" for process in others]
-    later = facts.evidence.neighbours if facts.evidence else ()
-    texts += [process for process in later if not any(word.startswith(process) for word in texts)]
-    if not texts and not working:
-        return None
+    texts += [process for process in seen.neighbours if not any(text.startswith(process) for text in texts)]
     cure = "end them, or choose another GPU with CUDA_VISIBLE_DEVICES"
-    if working:
-        return FitnessProblem("no", ", ".join(texts), "another process works on this GPU", cure)
-    return FitnessProblem("care", ", ".join(texts), "another process holds memory and may begin to work", cure)
-
-
-def busy(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge a device that works without a visible process: a neighbour in another container."""
+    if seen.busy_neighbours or any(process.busy for process in others):
+        yield FitnessProblem("neighbours", "no", ", ".join(texts), "another process works on this GPU", cure)
+    elif texts:
+        cause = "another process holds memory and may begin to work"
+        yield FitnessProblem("neighbours", "care", ", ".join(texts), cause, cure)
     share = facts.value("utilization")
-    if share is None or share <= _BUSY_AT_REST or any(not process.ours for process in facts.reading.processes or ()):
-        return None
-    return FitnessProblem(
-        "no",
-        f"busy {share_text(share)} of the time before anything was launched",
-        "somebody works on it who is not visible here, as in another container",
-        "find out who shares the GPU, or choose another one",
-    )
+    if share is not None and share > _BUSY_AT_REST and not others:
+        text = f"busy {share_text(share)} of the time before anything was launched"
+        cause = "somebody works on it who is not visible here, as in another container"
+        yield FitnessProblem("busy", "no", text, cause, "find out who shares the GPU, or choose another one")
+    if reading.processes is None and not reading.lost and facts.value("clock_reasons") is not None:
+        text = f"unknown: {reading.missing.get('processes', 'not read')}"
+        cause = "other processes on the GPU cannot be seen"
+        yield FitnessProblem("unseen_neighbours", "care", text, cause, "make sure that nothing else runs there")
 
 
-def unseen_neighbours(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge whether neighbours could be seen."""
-    if facts.reading.processes is not None or facts.reading.lost or facts.value("clock_reasons") is None:
-        return None
-    reason = facts.reading.missing.get("processes", "not read")
-    return FitnessProblem(
-        "care",
-        f"unknown: {reason}",
-        "other processes on the GPU cannot be seen",
-        "make sure that nothing else runs there",
-    )
-
-
-def little_memory(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge how much of the memory is free."""
-    free, total = facts.value("memory_free"), facts.value("memory_total")
-    if free is None or not total or free >= total / 2:
-        return None
-    return FitnessProblem(
-        "care",
-        f"{bytes_text(free)} of {bytes_text(total)} free",
-        "others hold most of the memory",
-        "large workloads are skipped for want of memory; free it",
-    )
-
-
-def persistence(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge persistence mode."""
-    if facts.value("persistence") != 0:
-        return None
-    return FitnessProblem(
-        "care",
-        "persistence mode is off",
-        "the driver unloads between processes, first calls wait",
-        "'nvidia-smi --persistence-mode=1' as root, or nvidia-persistenced",
-    )
-
-
-def mig(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge MIG: slices share clocks and power; a whole GPU that is to be cut does not run kernels."""
-    if facts.reading.is_slice:
-        return FitnessProblem(
-            "care",
-            f"a slice: {facts.reading.name}",
-            "clocks, power and heat are the whole GPU's",
-            "compare slices only with equal slices, while the others rest",
+def _heat_problems(facts: FitnessFacts) -> Iterator[FitnessProblem]:
+    """Yield the problems of heat and power, at rest and during the probe."""
+    seen, value = facts.seen, facts.value
+    at_rest = reasons_in(value("clock_reasons"))
+    harm = [word for word in HARMFUL if word in at_rest or word in seen.reasons]
+    if harm:
+        cause = "heat, power supply or the board holds the clock down"
+        cure = "look at cooling and power supply; times taken now would be refused"
+        yield FitnessProblem("held_down", "no", f"held down: {', '.join(harm)}", cause, cure)
+    slowed = [f"{word} {seen.throttled[word]:.2g} s" for word in ("thermal", "board") if seen.throttled.get(word)]
+    if slowed:
+        cure = "let it cool, look at fans and power supply"
+        yield FitnessProblem(
+            "throttled", "no", f"slowed down for: {', '.join(slowed)}", "heat or the board's limits", cure
         )
-    if not facts.value("mig"):
-        return None
-    return FitnessProblem(
-        "no",
-        "MIG is on and this is no slice",
-        "CUDA runs kernels on slices alone then",
-        "choose a slice with CUDA_VISIBLE_DEVICES=MIG-..., or 'nvidia-smi --multi-instance-gpu=0'",
-    )
+    temperatures = [heat for heat in (value("temperature"), seen.highest("temperature")) if heat is not None]
+    heat, limit = max(temperatures, default=None), value("slowdown_temperature") or _HOT + _MARGIN
+    if heat is not None and heat >= limit - _MARGIN:
+        severity = "no" if heat >= limit - _LAST_MARGIN else "care"
+        text = f"{heat:.0f} C, heat slows it down at {limit:.0f} C"
+        cause = "near the point where heat holds the clock down"
+        cure = "let it cool, look at fans and at neighbours in the same chassis"
+        yield FitnessProblem("hot", severity, text, cause, cure)
+    power, usual = value("power_limit"), value("default_power_limit")
+    if power is not None and usual is not None and power < usual - 0.5:
+        cure = f"'nvidia-smi --power-limit={usual:.0f}' as root, or compare only with runs under this limit"
+        text = f"{power:.0f} W of {usual:.0f} W"
+        yield FitnessProblem("power_limit", "care", text, "an administrator lowered the power limit", cure)
+    share = seen.reasons.get("sw power cap", 0.0)
+    if share > _CAPPED:
+        text = f"at the power limit in {share_text(share)} of the probe"
+        cause = "the power limit holds the clock down even at a light load"
+        cure = "raise it with 'nvidia-smi --power-limit=WATTS' as root, or lock a lower clock"
+        yield FitnessProblem("power_capped", "care", text, cause, cure)
 
 
-_DEVICE_RULES = (
-    lost, unread, mig, events, held_down, throttled, memory_errors, neighbours, busy, clock_too_low, hot,
-    clock_set_lower, clock_unsteady, power_limit, power_capped, unseen_neighbours, little_memory, persistence,
-)  # fmt: skip
+def _clock_problems(facts: FitnessFacts) -> Iterator[FitnessProblem]:
+    """Yield the problems of a clock that is set or held low, or changes; one locked at the highest has none."""
+    clocks, highest = facts.clocks, facts.value("max_sm_clock")
+    reasons = (*reasons_in(facts.value("clock_reasons")), *facts.seen.reasons)
+    is_set = "application clocks" in reasons
+    best = max(clocks, default=None) or facts.value("sm_clock")  # without a probe the clock at rest
+    if highest and clocks and not is_set and max(clocks) < CLOCK_SHARE * highest:
+        text = f"{rate_text(max(clocks), 'Hz')} of {rate_text(highest, 'Hz')} at most under load"
+        cause = "something that the driver does not name holds the clock down"
+        cure = "look at 'nvidia-smi -q -d CLOCK,PERFORMANCE'; restart the machine if it stays"
+        yield FitnessProblem("clock_too_low", "no", text, cause, cure)
+    if highest and best and is_set and best < _FULL_CLOCK * highest:
+        text = f"{rate_text(best, 'Hz')} of {rate_text(highest, 'Hz')}, set by an administrator"
+        cause = "times are right for this clock, and not comparable with those at another"
+        cure = "unless meant so, 'nvidia-smi --reset-gpu-clocks' and '--reset-applications-clocks' as root"
+        yield FitnessProblem("clock_set_lower", "care", text, cause, cure)
+    steady = sum(clock >= _STEADY_CLOCK * max(clocks) for clock in clocks) / len(clocks) if clocks else 1.0
+    if steady < _STEADY_SHARE:
+        below = share_text(1 - _STEADY_CLOCK)
+        text = f"{share_text(1 - steady)} of the launches ran more than {below} below the best clock"
+        cause = f"the clock wanders, {rate_text(median(clocks), 'Hz')} in the median"
+        cure = "lock it: 'nvidia-smi --lock-gpu-clocks=MHZ' as root, at one that holds under load"
+        yield FitnessProblem("clock_unsteady", "care", text, cause, cure)
 
 
-def _is_set(facts: FitnessFacts) -> bool:
-    """Return whether an administrator set the clock, at rest or as the probe saw it."""
-    working = facts.evidence.reasons if facts.evidence else {}
-    return "application clocks" in reasons_in(facts.value("clock_reasons")) or "application clocks" in working
-
-
-# Rules about the probe: spread, drift and odd launches of a short and of a memory-bound kernel, and its bandwidth.
+# Problems of the probe: spread, drift and odd launches of a short and of a memory-bound kernel, and its bandwidth.
 #
 # The limits follow from the stored records of an H200 (reports/runs): the quartiles of a 4 us copy are within 5 % of
 # its median and its slowest launch within 1.4 times; those of a 512 MB copy within 1.2 %, its slowest within 2 %.
@@ -503,102 +370,60 @@ def figures(kernel: ProbedKernel) -> ProbeFigures:
     )
 
 
-def unprobed(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge whether there was a probe, with enough launches to say something."""
-    if facts.unprobed:
-        return FitnessProblem(
-            "unknown",
-            facts.unprobed,
-            "no kernel was launched: nobody knows how noisy it is",
-            "'prism-bench doctor' shows what is missing to measure",
-        )
+def _noise_problems(facts: FitnessFacts) -> Iterator[FitnessProblem]:
+    """Yield the problems of the probe: too few launches to judge, noise, and memory that is slower than its bus."""
     few = [kernel for kernel in facts.kernels if len(kernel.samples) < LEAST_SAMPLES]
-    if facts.kernels and not few:
-        return None
-    found = (
-        ", ".join(f"{count_text(len(kernel.samples), 'launch', 'launches')} of {kernel.case}" for kernel in few)
-        or "no launch"
-    )
-    return FitnessProblem(
-        "unknown", found, f"at least {LEAST_SAMPLES} are needed to judge noise", "measure longer with --seconds"
-    )
-
-
-def spread(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge how far launches of one kernel are apart."""
-    worst = _noisiest(facts, "spread")
-    if worst is None:
-        return None
-    severity, kernel = worst
-    return FitnessProblem(
-        severity,
-        f"{kernel.case}: half of its launches are {share_text(kernel.spread)} apart",
-        "something disturbs the launches",
-        "lock the clocks, end other work on the GPU and on the host, and look again",
-    )
-
-
-def drift(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge whether times change from begin to end, as they do while a device warms up."""
-    worst = _noisiest(facts, "drift")
-    if worst is None:
-        return None
-    severity, kernel = worst
-    direction = "slower" if kernel.drift > 0 else "faster"
-    return FitnessProblem(
-        severity,
-        f"{kernel.case}: {share_text(abs(kernel.drift))} {direction} at the end than at first",
-        "clock or temperature have not settled",
-        "warm the device up, lock the clocks, and look again",
-    )
-
-
-def odd_launches(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge the launches that are far slower than the others."""
-    worst = _noisiest(facts, "odd")
-    if worst is None:
-        return None
-    severity, kernel = worst
-    times = f"{_LIMITS[kernel.kind].odd_from:g} x the median"
-    return FitnessProblem(
-        severity,
-        f"{kernel.case}: {share_text(kernel.odd)} of the launches take more than {times}",
-        "something else works on the device or on the memory from time to time",
-        "end other work on the GPU; look for a display, a monitor or another container",
-    )
+    if facts.unprobed:
+        cause = "no kernel was launched: nobody knows how noisy it is"
+        cure = "'prism-bench doctor' shows what is missing to measure"
+        yield FitnessProblem("unprobed", "unknown", facts.unprobed, cause, cure)
+    elif few or not facts.kernels:
+        counts = [f"{count_text(len(kernel.samples), 'launch', 'launches')} of {kernel.case}" for kernel in few]
+        cause = f"at least {LEAST_SAMPLES} are needed to judge noise"
+        text = ", ".join(counts) or "no launch"
+        yield FitnessProblem("unprobed", "unknown", text, cause, "measure longer with --seconds")
+    probed = [(kernel, figures(kernel)) for kernel in facts.kernels if len(kernel.samples) >= LEAST_SAMPLES]
+    kernels = [kernel for _, kernel in probed]
+    if noisiest := _noisiest(kernels, "spread"):
+        severity, kernel = noisiest
+        text = f"{kernel.case}: half of its launches are {share_text(kernel.spread)} apart"
+        cure = "lock the clocks, end other work on the GPU and on the host, and look again"
+        yield FitnessProblem("spread", severity, text, "something disturbs the launches", cure)
+    if noisiest := _noisiest(kernels, "drift"):  # as times do while a device warms up
+        severity, kernel = noisiest
+        direction = "slower" if kernel.drift > 0 else "faster"
+        text = f"{kernel.case}: {share_text(abs(kernel.drift))} {direction} at the end than at first"
+        cause = "clock or temperature have not settled"
+        yield FitnessProblem("drift", severity, text, cause, "warm the device up, lock the clocks, and look again")
+    if noisiest := _noisiest(kernels, "odd"):
+        severity, kernel = noisiest
+        times = f"{_LIMITS[kernel.kind].odd_from:g} x the median"
+        text = f"{kernel.case}: {share_text(kernel.odd)} of the launches take more than {times}"
+        cause = "something else works on the device or on the memory from time to time"
+        cure = "end other work on the GPU; look for a display, a monitor or another container"
+        yield FitnessProblem("odd_launches", severity, text, cause, cure)
+    for source, kernel in probed:
+        rate, peak = kernel.bandwidth, source.peak
+        if rate and peak and rate < _LEAST_BANDWIDTH * peak:
+            text = f"{kernel.case}: {rate_text(rate, 'B/s')}, the bus carries {rate_text(peak, 'B/s')}"
+            cause = "memory is slower than on other devices of its kind"
+            cure = "look at the memory clock in 'nvidia-smi -q -d CLOCK', and at ECC errors"
+            yield FitnessProblem("bandwidth", "care", text, cause, cure)
+            return
 
 
 def _noisiest(
-    facts: FitnessFacts, figure: Literal["spread", "drift", "odd"]
+    kernels: Sequence[ProbeFigures], figure: Literal["spread", "drift", "odd"]
 ) -> tuple[Literal["no", "care"], ProbeFigures] | None:
     """Return the gravest severity of one kind of noise, with its kernel; None where all are within their limits."""
     graded = [
-        (getattr(_LIMITS[kernel.kind], figure).severity(abs(getattr(kernel, figure))), kernel)
-        for kernel in map(figures, _judged(facts))
+        (getattr(_LIMITS[kernel.kind], figure).severity(abs(getattr(kernel, figure))), kernel) for kernel in kernels
     ]
     for severity in ("no", "care"):
         for grade, kernel in graded:
             if grade == severity:
                 return severity, kernel
     return None
-
-
-def bandwidth(facts: FitnessFacts) -> FitnessProblem | None:
-    """Judge whether memory is as quick as its bus allows."""
-    for kernel in _judged(facts):
-        rate = figures(kernel).bandwidth
-        if rate and kernel.peak and rate < _LEAST_BANDWIDTH * kernel.peak:
-            found = f"{kernel.case}: {rate_text(rate, 'B/s')}, the bus carries {rate_text(kernel.peak, 'B/s')}"
-            return FitnessProblem(
-                "care",
-                found,
-                "memory is slower than on other devices of its kind",
-                "look at the memory clock in 'nvidia-smi -q -d CLOCK', and at ECC errors",
-            )
-    return None
-
-
-_NOISE_RULES = (unprobed, spread, drift, odd_launches, bandwidth)
 
 
 def summary(kernel: ProbedKernel) -> str:
@@ -611,31 +436,24 @@ def summary(kernel: ProbedKernel) -> str:
     return f"{time_text(probe.median)}{rate}, {changes}, n={probe.samples}"
 
 
-def _judged(facts: FitnessFacts) -> Iterable[ProbedKernel]:
-    return (kernel for kernel in facts.kernels if len(kernel.samples) >= LEAST_SAMPLES)
-
-
 # One answer from all rules, and its exit code.
 
 FitnessAnswer = Literal["yes", "with care", "no", "unknown"]
-RULES: dict[str, Callable[[FitnessFacts], FitnessProblem | None]] = {
-    rule.__name__: rule for rule in (*_DEVICE_RULES, *_NOISE_RULES)
-}
 _ANSWERS: dict[Severity, FitnessAnswer] = {"no": "no", "unknown": "unknown", "care": "with care"}
 _EXIT_CODES: dict[FitnessAnswer, int] = {"yes": 0, "with care": 0, "no": 1, "unknown": 3}
 
 
 @dataclass(frozen=True)
 class Fitness:
-    """The facts and what speaks against measuring, by rule, the gravest first."""
+    """The facts and what speaks against measuring, the gravest problem first."""
 
     facts: FitnessFacts
-    problems: tuple[tuple[str, FitnessProblem], ...]
+    problems: tuple[FitnessProblem, ...]
 
     @property
     def answer(self) -> FitnessAnswer:
         """The gravest problem's answer; `yes` without problems."""
-        return _ANSWERS[self.problems[0][1].severity] if self.problems else "yes"
+        return _ANSWERS[self.problems[0].severity] if self.problems else "yes"
 
     @property
     def exit_code(self) -> int:
@@ -645,8 +463,11 @@ class Fitness:
 
 def judged_fitness(facts: FitnessFacts) -> Fitness:
     """Return the answer of every rule to the facts."""
-    problems = [(name, problem) for name, rule in RULES.items() if (problem := rule(facts))]
-    return Fitness(facts, tuple(sorted(problems, key=lambda named: list(_ANSWERS).index(named[1].severity))))
+    groups = (_state_problems, _neighbour_problems, _heat_problems, _clock_problems, _noise_problems)
+    problems = [problem for group in groups for problem in group(facts)]
+    grave = list(_ANSWERS)
+    problems.sort(key=lambda problem: (grave.index(problem.severity), RULES.index(problem.rule)))
+    return Fitness(facts, tuple(problems))
 
 
 # Noise probe: cold launches of a short and of a memory-bound kernel in turn, every one of them kept.

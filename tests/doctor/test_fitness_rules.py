@@ -100,7 +100,7 @@ PLANTED = [
 
 @pytest.mark.parametrize(("rule", "severity", "facts", "found"), PLANTED)
 def test_a_planted_problem_is_found_by_its_rule(rule, severity, facts, found):
-    problems = dict(judged_fitness(facts).problems)
+    problems = {problem.rule: problem for problem in judged_fitness(facts).problems}
     assert severity == problems[rule].severity
     assert found in (None, problems[rule].found)
     assert problems[rule].cause and problems[rule].cure
@@ -132,7 +132,9 @@ def test_what_a_sound_gpu_does_is_no_problem(facts):
 
 
 def test_a_clock_that_is_set_is_not_too_low():
-    assert ["clock_set_lower"] == [rule for rule, _ in judged_fitness(slow_clock(read(clock_reasons=2.0))).problems]
+    assert ["clock_set_lower"] == [
+        problem.rule for problem in judged_fitness(slow_clock(read(clock_reasons=2.0))).problems
+    ]
 
 
 @pytest.mark.parametrize(
@@ -149,8 +151,8 @@ def test_the_gravest_problem_is_the_answer(facts, answer, code):
 
 
 def test_a_neighbour_that_was_seen_twice_is_named_once():
-    problem = dict(judged_fitness(there(STRANGER, neighbours=("stranger (pid 77)",))).problems)["neighbours"]
-    assert "stranger (pid 77) 2.00 GB" == problem.found
+    (problem,) = judged_fitness(there(STRANGER, neighbours=("stranger (pid 77)",))).problems
+    assert ("neighbours", "stranger (pid 77) 2.00 GB") == (problem.rule, problem.found)
 
 
 def test_figures_of_launches():

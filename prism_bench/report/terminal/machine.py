@@ -104,7 +104,7 @@ def fitness_json(fitness: Fitness) -> dict[str, Any]:
         "answer": fitness.answer,
         "gpu": facts.reading.name,
         "uuid": facts.reading.uuid,
-        "problems": [{"rule": rule, **asdict(problem)} for rule, problem in fitness.problems],
+        "problems": [asdict(problem) for problem in fitness.problems],
         "readings": dict(facts.reading.values),
         "missing": dict(facts.reading.missing),
         "processes": None if facts.reading.processes is None else [str(item) for item in facts.reading.processes],
@@ -117,7 +117,7 @@ def _problems(fitness: Fitness) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for _, problem in fitness.problems:
+    for problem in fitness.problems:
         word, style = _SEVERITIES[problem.severity]
         text = Text.assemble(f"{problem.found}: {problem.cause}\n", (problem.cure, "dim"))
         table.add_row(Text(word, style=style), text)
