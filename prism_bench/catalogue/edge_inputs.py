@@ -77,10 +77,6 @@ def _one_nonzero(usual: Usual) -> Floats:
     return values
 
 
-def _ties(usual: Usual) -> Floats:
-    return usual.rng.choice(usual.values[:: -(-usual.values.size // _DISTINCT)], usual.values.size)
-
-
 def _huge(usual: Usual) -> Floats:
     peak = np.abs(usual.values[np.isfinite(usual.values)]).max(initial=0.0)
     # In this order of operations a subnormal peak makes no infinity.
@@ -96,10 +92,6 @@ def _mixed_signs(usual: Usual) -> Floats:
     values = np.abs(usual.values)
     values[1::2] = -values[: values.size - 1 : 2]
     return values
-
-
-def _wide(usual: Usual) -> Floats:
-    return usual.signs() * usual.most ** usual.rng.uniform(-1, 1, usual.values.size)
 
 
 def _is_float(domain: Domain, dtype: DType) -> bool:
@@ -120,20 +112,24 @@ def _is_signed(domain: Domain, dtype: DType) -> bool:
     return _is_float(domain, dtype) and domain.low == -np.inf
 
 
-def _is_bounded(domain: Domain, dtype: DType) -> bool:
-    return domain.low != -np.inf and domain.high != np.inf
-
-
 REGIMES = (
     Regime("zeros", lambda usual: np.zeros(usual.values.size), _has_zero),
     Regime("one nonzero", _one_nonzero, _has_zero),
     Regime("all equal", lambda usual: np.full(usual.values.size, usual.values[usual.place]), lambda d, t: True),
-    Regime("ties", _ties, lambda d, t: True),
-    Regime("bounds", lambda usual: usual.rng.choice([usual.low, usual.high], usual.values.size), _is_bounded),
+    Regime(
+        "ties",
+        lambda usual: usual.rng.choice(usual.values[:: -(-usual.values.size // _DISTINCT)], usual.values.size),
+        lambda d, t: True,
+    ),
+    Regime(
+        "bounds",
+        lambda usual: usual.rng.choice([usual.low, usual.high], usual.values.size),
+        lambda d, t: d.low != -np.inf and d.high != np.inf,
+    ),
     Regime("tiny", lambda usual: usual.values / usual.most, _from_zero),
     Regime("huge", _huge, _from_zero),
     Regime("subnormal", _subnormal, _from_zero),
-    Regime("wide", _wide, _from_zero),
+    Regime("wide", lambda u: u.signs() * u.most ** u.rng.uniform(-1, 1, u.values.size), _from_zero),
     Regime("mixed signs", _mixed_signs, _is_signed),
     Regime("infinity", lambda usual: usual.with_one(np.inf), lambda d, t: _from_zero(d, t) and not d.finite),
     Regime("minus infinity", lambda usual: usual.with_one(-np.inf), lambda d, t: _is_signed(d, t) and not d.finite),

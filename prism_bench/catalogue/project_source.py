@@ -21,18 +21,8 @@ _DEVICE_FLAGS = (
     "-prec-", "--maxrregcount", "-maxrregcount", "--extra-device-vectorization", "-include", "--pre-include",
 )  # fmt: skip
 _NVCC_FLAGS = ("--expt-", "-expt-", "--extended-lambda", "-extended-lambda", "-Xptxas", "-Xcudafe", "--diag-", "-diag-")
-_WITH_VALUE = (
-    "-D",
-    "-U",
-    "-std",
-    "--std",
-    "-include",
-    "--pre-include",
-    "-maxrregcount",
-    "--maxrregcount",
-    "-Xptxas",
-    "-Xcudafe",
-)
+_JOINED_BY_SIGN = ("-std", "--std", "-maxrregcount", "--maxrregcount")  # to a value in the next argument, by =
+_WITH_VALUE = ("-D", "-U", *_JOINED_BY_SIGN, "-include", "--pre-include", "-Xptxas", "-Xcudafe")
 
 
 def placed(spec: KernelSpec, path: Path) -> KernelSpec:
@@ -78,7 +68,13 @@ def _options(fields: Mapping[str, Any], source: Path, path: Path) -> tuple[str, 
         raise SpecError(f"compiler '{compiler}' is none of {', '.join(compilers())}")
     if is_prebuilt(source) and (commands or compiler != "nvrtc"):
         raise SpecError(f"source {source.name} is compiled already: it takes neither compiler nor compile_commands")
-    of_build = _build_options(_from(path.parent, commands), source, compiler) if commands else ()
+    of_build: list[str] = []
+    if commands:
+        file = _from(path.parent, commands)
+        entry = _entry_of(file, source)
+        arguments = entry.get("arguments") or shlex.split(str(entry.get("command", "")))
+        flags = _device_flags([str(argument) for argument in cast("Sequence[object]", arguments)][1:], compiler)
+        of_build = _with_folders(flags, _from(file.parent, str(entry.get("directory", "."))))
     of_spec = toolchain_of(fields["options"]).options
     return marked(compiler, (*of_build, *_with_folders(of_spec, path.parent)))
 
@@ -97,16 +93,8 @@ def _with_folders(options: Iterable[str], folder: Path) -> list[str]:
     return placed
 
 
-def _build_options(commands: Path, source: Path, compiler: str) -> list[str]:
-    """Return the flags of a source's entry in a `compile_commands.json` that decide its machine code."""
-    entry = _entry_of(commands, source)
-    folder = _from(commands.parent, str(entry.get("directory", ".")))
-    arguments = entry.get("arguments") or shlex.split(str(entry.get("command", "")))
-    flags = _device_flags([str(argument) for argument in cast("Sequence[object]", arguments)][1:], compiler)
-    return _with_folders(flags, folder)
-
-
 def _entry_of(commands: Path, source: Path) -> Mapping[str, object]:
+    """Return the entry of the source in a `compile_commands.json`."""
     try:
         entries: Any = json.loads(commands.read_text())
     except OSError as error:
@@ -134,15 +122,14 @@ def _device_flags(arguments: Sequence[str], compiler: str) -> list[str]:
         flag = arguments[position]
         position += 1
         if flag in (*_FOLDER_FLAGS, *_WITH_VALUE) and position < len(arguments):
-            if flag in _FOLDER_FLAGS or flag.startswith(wanted):
-                flags += _joined(flag, arguments[position])
+            value = arguments[position]
+            if flag in (*_FOLDER_FLAGS, "-D", "-U"):
+                flags.append(f"{flag}{value}")
+            elif flag in _JOINED_BY_SIGN:
+                flags.append(f"{flag}={value}")
+            elif flag.startswith(wanted):
+                flags += [flag, value]
             position += 1
         elif flag.startswith((*_FOLDER_FLAGS, *wanted)):
             flags.append(flag)
     return flags
-
-
-def _joined(flag: str, value: str) -> list[str]:
-    if flag in (*_FOLDER_FLAGS, "-D", "-U"):
-        return [f"{flag}{value}"]
-    return [f"{flag}={value}"] if flag in ("-std", "--std", "-maxrregcount", "--maxrregcount") else [flag, value]
