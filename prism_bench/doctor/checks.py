@@ -4,7 +4,7 @@ import locale
 import os
 import platform
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ from prism_bench.io.installation import pip_install, source, strangers
 from prism_bench.monitor.nvml import VISIBLE, DeviceLost, NvmlDevice, devices, opened, visible
 from prism_bench.monitor.probe import HARMFUL, DeviceReading, Probe, family, reasons_in
 from prism_bench.profilers.tools import FAILURES, TOOLS, ProfilerFailed, find
-from prism_bench.spec.peer import LIBRARIES, Library
+from prism_bench.spec.peer import LIBRARIES
 from prism_bench.units import bytes_text, count_text, rate_text
 
 # One finding of the doctor.
@@ -40,14 +40,14 @@ class Check:
     cure: str | None = None
 
 
-def works(name: str, found: object) -> Check:
+def works(name: str, finding: object) -> Check:
     """Return a check that passed."""
-    return Check(name, "works", str(found))
+    return Check(name, "works", str(finding))
 
 
-def note(name: str, found: str, cause: str, cure: str) -> Check:
+def note(name: str, finding: str, cause: str, cure: str) -> Check:
     """Return a check that passed, with a note that numbers may suffer."""
-    return Check(name, "note", found, cause, cure)
+    return Check(name, "note", finding, cause, cure)
 
 
 def missing(name: str, cause: str, cure: str) -> Check:
@@ -55,9 +55,9 @@ def missing(name: str, cause: str, cure: str) -> Check:
     return Check(name, "missing", "not here", cause, cure)
 
 
-def broken(name: str, found: str, cause: str, cure: str) -> Check:
+def broken(name: str, finding: str, cause: str, cure: str) -> Check:
     """Return a check of something that exists and does not work."""
-    return Check(name, "broken", found, cause, cure)
+    return Check(name, "broken", finding, cause, cure)
 
 
 # Checks of the driver and the GPUs, through NVML: whether they answer, and whether something disturbs times.
@@ -73,7 +73,11 @@ def device_checks() -> Iterator[Check]:
     try:
         with opened() as pynvml:
             yield works("NVML", "answers")
-            yield _driver(pynvml.nvmlSystemGetDriverVersion())
+            version = pynvml.nvmlSystemGetDriverVersion()
+            if int(version.split(".")[0]) < _OLDEST_DRIVER:
+                yield broken("driver", version, f"CUDA 12 needs {_OLDEST_DRIVER} or newer", "upgrade the driver")
+            else:
+                yield works("driver", version)
             gpus = devices(pynvml)
             yield _seen(gpus)
             for gpu in visible(gpus):
@@ -98,13 +102,6 @@ def _no_nvml(reason: str) -> Check:
         "install an NVIDIA driver where there is a GPU; without one references, emulator, "
         "compile check and reports work",
     )
-
-
-def _driver(version: str) -> Check:
-    major = int(version.split(".")[0])
-    if major < _OLDEST_DRIVER:
-        return broken("driver", version, f"CUDA 12 needs {_OLDEST_DRIVER} or newer", "upgrade the driver")
-    return works("driver", version)
 
 
 def _seen(gpus: list[NvmlDevice]) -> Check:
@@ -182,8 +179,8 @@ def _clocks(device: NvmlDevice, reading: DeviceReading) -> Check:
         )
     if "application clocks" in reasons:
         cure = "unless meant so, 'nvidia-smi --reset-gpu-clocks' and '--reset-applications-clocks' as root"
-        found = f"{clock} of {best}, set by an administrator"
-        return note(name, found, "application clocks or locked clocks are in force", cure)
+        text = f"{clock} of {best}, set by an administrator"
+        return note(name, text, "application clocks or locked clocks are in force", cure)
     return works(name, f"{clock} of {best}, not locked: every sample carries its own clock")
 
 
@@ -253,8 +250,19 @@ HEADERS = {
 def cuda_checks() -> Iterator[Check]:
     """Yield what is installed, then whether it works."""
     yield _cupy()
-    yield _nvrtc()
-    yield from _headers()
+    try:
+        from prism_bench.compilation import nvrtc_version
+
+        yield works("NVRTC", nvrtc_version())
+    except (PrismBenchError, ImportError, OSError, RuntimeError) as error:
+        yield missing("NVRTC", _first_line(error), f"{pip_install('compile')}, or cuda13 with a GPU")
+    folders = [Path(folder) for folder in include_folders()]
+    for header, package in HEADERS.items():
+        where = next((folder for folder in folders if (folder / header).is_file()), None)
+        if where:
+            yield works(header, "found in a wheel" if "site-packages" in where.parts else "found in a toolkit")
+        else:
+            yield missing(header, "neither a wheel nor a toolkit has it", f"install {package}, or set CUDA_PATH")
     yield from _backend()
 
 
@@ -280,25 +288,6 @@ def installed(*packages: str) -> list[str]:
         except metadata.PackageNotFoundError:
             continue
     return versions
-
-
-def _nvrtc() -> Check:
-    try:
-        from prism_bench.compilation import nvrtc_version
-
-        return works("NVRTC", nvrtc_version())
-    except (PrismBenchError, ImportError, OSError, RuntimeError) as error:
-        return missing("NVRTC", _first_line(error), f"{pip_install('compile')}, or cuda13 with a GPU")
-
-
-def _headers() -> Iterator[Check]:
-    folders = [Path(folder) for folder in include_folders()]
-    for header, package in HEADERS.items():
-        where = next((folder for folder in folders if (folder / header).is_file()), None)
-        if where:
-            yield works(header, "found in a wheel" if "site-packages" in where.parts else "found in a toolkit")
-        else:
-            yield missing(header, "neither a wheel nor a toolkit has it", f"install {package}, or set CUDA_PATH")
 
 
 def _backend() -> Iterator[Check]:
@@ -421,15 +410,12 @@ def libraries_checks() -> Iterator[Check]:
             yield broken(package, version, "a build without CUDA: its peers cannot run", "install a CUDA build of it")
         else:
             yield works(package, version)
-    yield from (_strong(library) for library in LIBRARIES.values() if library.is_strong)
-
-
-def _strong(library: Library) -> Check:
-    """Return a check of a library that only some peers need: a note where it is absent."""
-    if library.is_installed():
-        return works(library.distribution, library.installed_version() or "version unknown")
-    cause = "not installed; peers that call it have no time"
-    return note(library.distribution, "not here", cause, pip_install(library.extra))
+    for library in LIBRARIES.values():
+        if library.is_strong and library.is_installed():
+            yield works(library.distribution, library.installed_version() or "version unknown")
+        elif library.is_strong:
+            cause = "not installed; peers that call it have no time"
+            yield note(library.distribution, "not here", cause, pip_install(library.extra))
 
 
 # Profilers: which are here, and whether the driver lets them count.
@@ -538,12 +524,10 @@ ABILITIES = (
 def answers(checks: Iterable[Check], abilities: Iterable[Ability] = ABILITIES) -> list[AbilityAnswer]:
     """Return an answer for each ability; a check that was not made counts as failed."""
     by_name = {check.name: check for check in checks}
-    return [_answer(ability, by_name) for ability in abilities]
-
-
-def _answer(ability: Ability, by_name: Mapping[str, Check]) -> AbilityAnswer:
-    for name in ability.needs:
-        check = by_name.get(name)
-        if check is None or check.state not in _WELL:
-            return AbilityAnswer(ability.what, False, name, check.cure if check else None)
-    return AbilityAnswer(ability.what, True)
+    passed = {name for name, check in by_name.items() if check.state in _WELL}
+    results: list[AbilityAnswer] = []
+    for ability in abilities:
+        lacking = next((name for name in ability.needs if name not in passed), None)
+        cure = by_name[lacking].cure if lacking in by_name else None
+        results.append(AbilityAnswer(ability.what, lacking is None, lacking, cure))
+    return results
