@@ -1,4 +1,4 @@
-"""One thing that somebody should know, and what makes it the same thing tomorrow."""
+"""Alerts: what somebody should know, and what makes an alert the same on another day."""
 
 import hashlib
 from collections.abc import Mapping

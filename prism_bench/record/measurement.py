@@ -60,7 +60,7 @@ class Evidence(Struct, frozen=True, gc=False):
     lost: Text | None = None
 
     def highest(self, quantity: str) -> float | None:
-        """Return the largest value that was read; None where none was."""
+        """Return the largest value that was read; None without a reading."""
         span = self.spans.get(quantity)
         return span[2] if span else None
 
@@ -169,7 +169,7 @@ class Measurement(MeasurementFields):
 
 
 def merged(parts: Sequence[Measurement]) -> Measurement:
-    """One measurement out of the same one made in several processes; invalid if any part is."""
+    """Return one measurement from those of several processes of the same case; it is invalid if any part is."""
     head = parts[0]
     if any((part.metric, part.subject) != (head.metric, head.subject) for part in parts):
         raise ResultsError("only measurements of one metric and subject can be merged")

@@ -64,17 +64,12 @@ class CaseResult(CaseFields):
     @property
     def main_metric(self) -> str:
         """The metric in which the case is compared: cold time, or wall time where it ran on a CPU only."""
-        return (
-            "cold_time" if any(measurement.metric == "cold_time" for measurement in self.measurements) else "wall_time"
-        )
+        return "cold_time" if any(entry.metric == "cold_time" for entry in self.measurements) else "wall_time"
 
     def measurement(self, metric: str, subject: str = "kernel") -> Measurement | None:
         """Return the measurement of `metric` of `subject`, or None."""
         wanted = metric, subject
-        return next(
-            (measurement for measurement in self.measurements if (measurement.metric, measurement.subject) == wanted),
-            None,
-        )
+        return next((entry for entry in self.measurements if (entry.metric, entry.subject) == wanted), None)
 
     def __repr__(self) -> str:
         """Return one line: `<CaseResult softmax[rows=32,cols=1000] ok, 5.31 us>`."""
@@ -84,17 +79,15 @@ class CaseResult(CaseFields):
     def _repr_html_(self) -> str:
         """Return the case's status, bars of its main time and its peers', and a table of what else was measured."""
         metric = self.main_metric
-        raced = [
-            measurement for measurement in self.measurements if measurement.metric == metric and measurement.median
-        ]
         rows = [
-            (measurement.subject.removeprefix(_PEER), measurement.median or 0.0, time_text(measurement.median))
-            for measurement in raced
+            (entry.subject.removeprefix(_PEER), entry.median, time_text(entry.median))
+            for entry in self.measurements
+            if entry.metric == metric and entry.median
         ]
         others = [
-            [measurement.metric, time_text(measurement.median), measurement.reason or ""]
-            for measurement in self.measurements
-            if measurement.subject == "kernel"
+            [entry.metric, time_text(entry.median), entry.reason or ""]
+            for entry in self.measurements
+            if entry.subject == "kernel"
         ]
         heading = f"{self.name}: {self.status}" + (f" ({self.reason})" if self.reason else "")
         return display.view(heading, display.bars(rows), display.table(["metric", "median", "reason"], others))
@@ -168,7 +161,11 @@ class RunRecord(RecordFields):
         """Return how many cases have each status, the main times of every label, and the cases that are not ok."""
         counted = Counter(case.status for case in self.cases)
         heading = ", ".join(f"{count} {status}" for status, count in counted.most_common()) or "no cases"
-        groups = [(label, self._main_times(label)) for label in sorted({case.label for case in self.cases})]
+        times: dict[str, list[float]] = {case.label: [] for case in self.cases}
+        for case in self.cases:
+            if seconds := _main_seconds(case):
+                times[case.label].append(seconds)
+        groups = sorted(times.items())
         every = [value for _, values in groups for value in values]
         ends = (time_text(min(every)), time_text(max(every))) if every else None
         bad = [
@@ -176,9 +173,6 @@ class RunRecord(RecordFields):
         ]
         table = display.table(["case", "status", "reason"], bad)
         return display.view(f"{repr(self)[1:-1]}: {heading}", display.dots(groups, ends), table)
-
-    def _main_times(self, label: str) -> list[float]:
-        return [seconds for case in self.cases if case.label == label and (seconds := _main_seconds(case))]
 
     def plot(self, pattern: str = "*", label: str | None = None) -> Any:
         """Return a Matplotlib figure of the main time of each case and of its peers, the slowest case first.
@@ -209,18 +203,19 @@ def encode(record: RunRecord) -> JsonTable:
 
 
 def encode_case(case: CaseResult) -> JsonTable:
-    """One case as plain JSON values."""
+    """Return the case as plain JSON values; infinities and NaN of its verification become the words `inf` and `nan`."""
     plain = {
         key: value for key, value in vars(case).items() if value or key not in ("before", "peers", "spent", "board")
     }
     measurements = [encode_measurement(measurement) for measurement in case.measurements]
-    verification = [{key: _finite(value) for key, value in entry.items()} for entry in case.verification]
+    verification = [
+        {
+            key: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+            for key, value in entry.items()
+        }
+        for entry in case.verification
+    ]
     return {**plain, "verification": verification, "measurements": measurements}
-
-
-def _finite(value: object) -> object:
-    """JSON has no NaN and no infinity: those become the words `nan` and `inf`."""
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def encode_measurement(measurement: Measurement) -> JsonTable:
@@ -278,7 +273,12 @@ def _figure(cases: Sequence[CaseResult]) -> Any:
     axes: Any = figure.add_subplot()
     for row, case in enumerate(shown):
         axes.plot([_main_seconds(case) or 0.0], [row], "o", color="C0", label="kernel" if row == 0 else None)
-        peers = _peer_times(case)
+        peers = [
+            measurement.median
+            for measurement in case.measurements
+            if measurement.metric == case.main_metric and measurement.subject.startswith(_PEER)
+            if measurement.valid and measurement.median
+        ]
         axes.plot(peers, [row] * len(peers), "|", color="C1", markersize=10, label="peers" if row == 0 else None)
     axes.set(xscale="log", xlabel="seconds", yticks=range(len(shown)), yticklabels=[case.name for case in shown])
     axes.invert_yaxis()
@@ -286,16 +286,6 @@ def _figure(cases: Sequence[CaseResult]) -> Any:
     number = count_text(len(cases), "case")
     axes.set_title(f"{len(shown)} of {number}" if len(shown) < len(cases) else number)
     return figure
-
-
-def _peer_times(case: CaseResult) -> list[float]:
-    metric = case.main_metric
-    peers = (
-        measurement
-        for measurement in case.measurements
-        if measurement.metric == metric and measurement.subject.startswith(_PEER) and measurement.valid
-    )
-    return [measurement.median for measurement in peers if measurement.median]
 
 
 def _main_seconds(case: CaseResult) -> float | None:

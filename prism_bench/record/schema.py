@@ -70,7 +70,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from prism_bench.errors import ResultsError
-from prism_bench.record.measurement import Count, Energy, Evidence, Int, MeasurementFile, Name, Named, Text
+from prism_bench.record.measurement import Count, Evidence, Int, MeasurementFile, Name, Named, Text
 from prism_bench.units import count_text
 
 SCHEMA = 1
@@ -393,7 +393,7 @@ def _require(decoded: CaseFile | RecordFile, kind: type[_Kind], origin: str) -> 
 
 
 def _require_schema(source: object, origin: str) -> None:
-    """Say so where the file is no run record at all, or of a newer schema."""
+    """Raise a ResultsError if the source is no run record at all, or has a newer schema."""
     try:
         plain = msgspec.json.decode(source) if isinstance(source, bytes | bytearray) else source
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
@@ -496,7 +496,12 @@ def impossible_beside_times(case: CaseFile, measurement: MeasurementFile) -> str
         reason = _impossible_evidence(evidence)
         if reason:
             return reason
-    return _impossible_energy(measurement.energy) if measurement.energy else None
+    if (energy := measurement.energy) is None:
+        return None
+    for name, value in (("energy", energy.joules), ("uncertainty", energy.uncertainty), ("window", energy.window)):
+        if value is not None and not 0 <= value <= _MOST:
+            return f"an {name} of {value:g}; possible is 0 to {_MOST:g}"
+    return None
 
 
 def _impossible_evidence(evidence: Evidence) -> str | None:
@@ -511,11 +516,4 @@ def _impossible_evidence(evidence: Evidence) -> str | None:
     for name, seconds in evidence.throttled.items():
         if not 0 <= seconds <= LONGEST:
             return f"evidence with {seconds:g} s of throttling by {name!r:.40}; possible is 0 to {LONGEST:g}"
-    return None
-
-
-def _impossible_energy(energy: Energy) -> str | None:
-    for name, value in (("energy", energy.joules), ("uncertainty", energy.uncertainty), ("window", energy.window)):
-        if value is not None and not 0 <= value <= _MOST:
-            return f"an {name} of {value:g}; possible is 0 to {_MOST:g}"
     return None

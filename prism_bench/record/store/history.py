@@ -373,11 +373,11 @@ def unusable_newest(history: History) -> list[HistoryProblem]:
         return []
     for file in [*(facts.file for facts in history.records), *problems]:
         machine = file.partition("/")[0]
-        latest[machine] = max(latest.get(machine, file), file, key=_began)
+        latest[machine] = max(latest.get(machine, file), file, key=_order_of)
     return [problems[file] for file in latest.values() if file in problems]
 
 
-def _began(file: str) -> tuple[str, int]:
+def _order_of(file: str) -> tuple[str, int]:
     """Return the key that sorts records and shards: a shard's last record may be as new as the end of its month."""
     path = Path(file)
     return in_order(path) if path.suffix == ".gz" else (month_of(path)[1].replace("-", "") + "32", 1)
