@@ -10,7 +10,7 @@ import numpy as np
 from prism_bench.errors import SpecError
 from prism_bench.spec import arguments
 from prism_bench.spec.arguments import Array, FilledArray
-from prism_bench.spec.inputs import AnyArray, ArrayModule, Fill, InputArray, draw, given
+from prism_bench.spec.inputs import AnyArray, ArrayModule, Fill, InputArray, draw, input_of
 from prism_bench.spec.kernel import Golden, KernelSpec
 from prism_bench.spec.tolerance import Tolerance, underflow
 from prism_bench.units import count_text
@@ -134,7 +134,7 @@ class Correctness:
 
     def _given(self, golden: Golden, array: Array) -> InputArray:
         try:
-            return given(self._golden_values(golden.inputs, array), array.dtype)
+            return input_of(self._golden_values(golden.inputs, array), array.dtype)
         except ValueError as error:
             raise SpecError(f"{self.case}: golden {array.name}: {error}") from error
 

@@ -27,7 +27,7 @@ DType: TypeAlias = "np.dtype[Any]"
 
 @dataclass(frozen=True)
 class Domain:
-    """Values from `low` to `high`, whole numbers alone where `whole`.
+    """Values from `low` to `high`; only whole numbers with `whole`.
 
     A bound may be an axis's name. `most` bounds the magnitudes that are drawn where the domain itself has no end: up to
     it no term of the definition leaves the range of the type. `open_low` leaves `low` itself out. `finite` leaves
@@ -121,7 +121,7 @@ class Fill:
 
     `domain` holds all values that the fill may draw, and those that a kernel filled so has to take as well. With
     `is_common`, fills of the same `meaning` draw the same values from the same generator, whatever the axes are. `runs`
-    are what of a whole block belongs together, by the axes where these decide it; None where nobody knows.
+    are what of a whole block belongs together, by the axes where these decide it; None if unknown.
     """
 
     draw: Draw
@@ -261,8 +261,8 @@ _KEPT: "OrderedDict[tuple[str, str, str], tuple[NDArray[Any], Any]]" = OrderedDi
 _LOCK = Lock()  # threads may draw the next inputs
 
 
-def given(array: object, dtype: str) -> InputArray:
-    """Return an input with given values, as golden data are."""
+def input_of(array: object, dtype: str) -> InputArray:
+    """Return an input with the values of `array`, such as golden data."""
     values = np.ascontiguousarray(array, dtype)
     flat = values.reshape(-1)
     if flat.size > BLOCK:

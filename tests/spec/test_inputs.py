@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from prism_bench.spec import inputs
-from prism_bench.spec.inputs import BLOCK, MOST_BLOCKS, Fill, constant, draw, given, integers, normal, uniform
+from prism_bench.spec.inputs import BLOCK, MOST_BLOCKS, Fill, constant, draw, input_of, integers, normal, uniform
 
 SIZES = (0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 7)
 
@@ -96,16 +96,16 @@ def test_normal_values_have_their_mean_and_deviation():
 
 
 def test_given_data_come_back_as_they_are():
-    assert [[1, 2], [3, 4]] == given([[1, 2], [3, 4]], "float32").on(np).tolist()
+    assert [[1, 2], [3, 4]] == input_of([[1, 2], [3, 4]], "float32").on(np).tolist()
 
 
 def test_given_data_may_be_empty():
-    assert (0, 3) == given(np.empty((0, 3)), "float32").on(np).shape
+    assert (0, 3) == input_of(np.empty((0, 3)), "float32").on(np).shape
 
 
 def test_given_data_larger_than_a_block_are_refused():
     with pytest.raises(ValueError, match="1048576 values at most"):
-        given(np.zeros(BLOCK + 1), "float32")
+        input_of(np.zeros(BLOCK + 1), "float32")
 
 
 @pytest.mark.parametrize("count", [BLOCK, 3 * BLOCK + 7])

@@ -19,7 +19,7 @@ from prism_bench.errors import BackendUnavailable, CompilationFailed, Measuremen
 from prism_bench.extensions.fusion.program import FusionProgram, Product
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.spec.case import Case
-from prism_bench.spec.inputs import InputArray, given
+from prism_bench.spec.inputs import InputArray, input_of
 from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.tolerance import PRECISIONS
 
@@ -143,7 +143,7 @@ def _given(case: Case, data: Mapping[str, HostArray]) -> dict[str, InputArray]:
         if values.shape != shape:
             raise UsageError(f"the sample's '{array.name}' has shape {values.shape}; {case.name} reads {shape}")
         try:
-            inputs[array.name] = given(values, "float64")
+            inputs[array.name] = input_of(values, "float64")
         except ValueError as error:
             raise UsageError(f"the sample's '{array.name}': {error}") from error
     return inputs

@@ -13,7 +13,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import SpecError, unknown
 from prism_bench.spec import arguments
 from prism_bench.spec.case import Case
-from prism_bench.spec.inputs import InputArray, given
+from prism_bench.spec.inputs import InputArray, input_of
 from prism_bench.spec.kernel import Array
 from prism_bench.spec.workload import Workload
 
@@ -283,7 +283,7 @@ class Prepared:
             where = f"{self.pipeline.name}: {name} of {stage.name}"
             value = arguments.call(value, {**self.axes, "rng": rng}, where) if callable(value) else value
             array = stage.case.spec.argument(name)
-            drawn[name] = given(np.broadcast_to(np.asarray(value), stage.case.sizes.shape(name)), array.dtype)
+            drawn[name] = input_of(np.broadcast_to(np.asarray(value), stage.case.sizes.shape(name)), array.dtype)
         return drawn
 
 

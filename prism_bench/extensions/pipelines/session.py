@@ -19,7 +19,7 @@ from prism_bench.record.measurement import Measurement, Sample
 from prism_bench.record.run_record import CaseResult
 from prism_bench.record.schema import JsonTable, Status
 from prism_bench.run.verification import Entry, compare_outputs
-from prism_bench.spec.inputs import InputArray, given
+from prism_bench.spec.inputs import InputArray, input_of
 
 if TYPE_CHECKING:
     from prism_bench.profilers.cupti import ActivityCollector
@@ -38,7 +38,7 @@ def check_stages(prepared: Prepared) -> list[Entry]:
         inputs: dict[str, InputArray] = {}
         for array in stage.case.spec.inputs:
             content = runnable.arrays([array.name])[array.name]
-            inputs[array.name] = given(content.get() if hasattr(content, "get") else content.copy(), array.dtype)
+            inputs[array.name] = input_of(content.get() if hasattr(content, "get") else content.copy(), array.dtype)
         runnable()
         outputs = runnable.arrays([output.name for output in stage.case.spec.outputs])
         compared = compare_outputs(prepared.backend, stage.case, inputs, outputs, 0)
