@@ -36,7 +36,7 @@ def _row(tag: str, cells: Sequence[str]) -> str:
 
 
 def bars(rows: Sequence[tuple[str, float, str]]) -> str:
-    """Return horizontal bars of (label, value, text of the value), at most `MOST_ROWS`; empty where none is above 0."""
+    """Return horizontal bars of (label, value, text of the value), at most `MOST_ROWS`; empty if all values are 0."""
     shown = [row for row in rows if row[1] > 0][:_MOST_ROWS]
     if not shown:
         return ""

@@ -47,7 +47,7 @@ class GpuReading:
 
 @dataclass(frozen=True)
 class ProbedKernel:
-    """Cold launches of one case, in the order in which they were taken; none is left out.
+    """Cold launches of one case, all of them in the order in which they were taken.
 
     `bytes` are what a launch reads and writes at least; `peak` is what the memory bus carries in bytes per second.
     """
@@ -267,7 +267,7 @@ def _heat_problems(facts: FitnessFacts) -> Iterator[FitnessProblem]:
 
 
 def _clock_problems(facts: FitnessFacts) -> Iterator[FitnessProblem]:
-    """Yield the problems of a clock that is set or held low, or changes; one locked at the highest has none."""
+    """Yield the problems of a clock that is set or held low, or changes; a clock locked at the highest is fine."""
     clocks, highest = facts.clocks, facts.value("max_sm_clock")
     reasons = (*reasons_in(facts.value("clock_reasons")), *facts.seen.reasons)
     is_set = "application clocks" in reasons

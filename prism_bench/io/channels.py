@@ -196,7 +196,7 @@ class FrameChannel:
         return cls(socket.socket(fileno=descriptor))
 
     def send(self, message: object, arrays: Sequence[np.ndarray] = ()) -> None:
-        """Send a frame; BrokenPipeError or ConnectionResetError where nobody receives it."""
+        """Send a frame; BrokenPipeError or ConnectionResetError if the other end is closed."""
         parts = list(frame_parts(message, arrays))
         while parts:
             parts = _without(parts, self._sent(parts[:_MOST_PARTS]))

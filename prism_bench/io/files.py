@@ -48,7 +48,7 @@ _cleaned: set[Path] = set()  # folders, by this process
 def write_atomically(path: Path, data: bytes | Iterable[bytes]) -> None:
     """Put `data`, or its pieces, at `path` so that a reader sees the old file or the new one, never half of it.
 
-    Use `create_file` for what must not replace a file that somebody else wrote.
+    Use `create_file` where the file of another writer must stay.
     """
     with written_beside(path, data) as temporary:
         os.replace(temporary, path)
@@ -516,7 +516,7 @@ def _holds(holds: int) -> Generator[None]:
 
 @contextmanager
 def _installed() -> Generator[_Guard]:
-    """Yield the guard of the process; make one, and remove it at the end, if there is none."""
+    """Yield the guard of the process; if it has no guard yet, make it and remove it at the end."""
     global _guard
     if _guard is not None:
         _guard.starting = False

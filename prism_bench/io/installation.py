@@ -87,14 +87,14 @@ def source_of(version: str, facts: Mapping[str, Any]) -> InstallSource:
 def pip_install(extra: str = "", *, anywhere: bool = False) -> str:
     """Return the command that installs this package with an extra from where it came from.
 
-    `anywhere` gives the one for other machines, for what is kept in records and holds no path of this machine.
+    `anywhere` gives the command for other machines, without a path of this machine, for texts in records.
     """
     here = source().anywhere() if anywhere else source()
     return shlex.join(["pip", "install", *here.pip_arguments(extra)])
 
 
 def published_source() -> tuple[InstallSource, str | None]:
-    """Return the source that a file for other machines names, and why it is not the one of this installation.
+    """Return the source that a file for other machines names, and why it differs from this installation's source.
 
     A local checkout gives the commit at its remote `origin` where that has it, else the exact version.
     """

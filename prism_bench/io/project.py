@@ -91,7 +91,7 @@ class Project:
 
     @property
     def machine(self) -> str | None:
-        """The name of this machine in records; None where none is configured for this host."""
+        """The name of this machine in records; None without a configured name for this host."""
         names = self.keys.machine
         return names.get(platform.node()) if isinstance(names, dict) else names
 

@@ -120,7 +120,7 @@ class WorkerEnvironment:
     Without a `root` the worker imports what this process does. Python looks into the current folder first, so the
     worker of another checkout runs in that folder. `explain` finds the cause of a death in the text of standard error.
     In a `jail` it has the variables that are given here, and none of this process. A `starter` is the command of a
-    program that starts the worker and watches it, as profilers do; that one ends with all that it started.
+    program that starts the worker and watches it, as profilers do; it ends with all processes that it started.
     """
 
     program: str
@@ -358,7 +358,7 @@ class EventWorker(WorkerProcess):
             self._stdin.flush()
 
     def receive(self, task: str | None, limit: float) -> WorkerEvent:
-        """Return the next event of a worker that is at `task`; WorkerDied where none comes within `limit` seconds."""
+        """Return the next event of a worker that is at `task`; WorkerDied without an event within `limit` seconds."""
         try:
             line = self._lines.get(timeout=limit)
         except Empty:
@@ -486,7 +486,7 @@ class Conversation:
         return True
 
     def interrupt(self) -> None:
-        """End the worker from another thread than the one that asks, which gets WorkerDied."""
+        """End the worker from another thread than the caller of `ask`, which gets WorkerDied."""
         self._interrupted, process = True, self._process
         if process is not None:
             process.kill()

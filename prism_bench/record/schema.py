@@ -7,7 +7,7 @@ A record is one JSON object (stored compressed, see `store/`):
     commit        full hash of the measured sources, or null;  dirty: whether they had uncommitted changes
     committed     UTC time of the commit, ISO 8601; absent where it is not known
     guessed       names of fields that the source of an imported record does not have, such as "created", so that their
-                  values are guesses; absent where there is none. A record with a guessed time enters no trend
+                  values are guesses; absent without guesses. A record with a guessed time enters no trend
     backend       name of the backend;  catalogue: "built-in" or the folder
     machine       id (folder name), host facts, device facts (name, uuid, sm_count, l2_bytes, memory_bytes, ...);
                   what limits every rate: memory_clock and highest_sm_clock in hertz, memory_bus_bits, fp32_lanes per SM
@@ -204,7 +204,7 @@ class CodeFile(Struct, frozen=True, gc=False):
 
 
 class CounterFile(Struct, frozen=True, gc=False):
-    """One value of a profiler, or why there is none."""
+    """One value of a profiler, or the reason why it is missing."""
 
     value: float | None
     unit: Text

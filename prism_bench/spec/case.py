@@ -59,7 +59,7 @@ class CaseSizes:
 
     @property
     def flops(self) -> int | None:
-        """Floating-point operations, an FMA counting two; None if the spec has none."""
+        """Floating-point operations, an FMA counting two; None if the spec gives no number."""
         if not self.spec.flops:
             return None
         return int(arguments.call(self.spec.flops, self.axes, f"{self.spec.name}: flops"))
@@ -108,7 +108,7 @@ class HostPlan:
         return tuple(dict.fromkeys(map(self.instance, launches)))
 
     def instance(self, step: Launch) -> Instance:
-        """Return what a launch requests of its compiler: in CUDA C++ the entry alone."""
+        """Return what a launch requests of its compiler: in CUDA C++ only the entry."""
         entry = step.entry or self.spec.entry
         if self.spec.language == CUDA:
             return Instance(entry)
@@ -255,7 +255,7 @@ class Case:
     def configured(self, choice: Mapping[str, object]) -> "Case":
         """Return the case launched so; raise a SpecError if its `tune` has no such value.
 
-        The rules of `tune` are not checked: `plan.broken` names the one that the configuration breaks.
+        The rules of `tune` are not checked: `plan.broken` returns the rule that the configuration breaks.
         """
         values: Mapping[str, tuple[object, ...]] = self.spec.tune.values if self.spec.tune else {}
         for name, value in choice.items():
@@ -349,9 +349,9 @@ def _workload(text: str, known: Workload, parameters: Mapping[str, Any]) -> Work
 
 
 def _value(text: str, usual: Any) -> Any:
-    """Return the value that a name has as text, of the type of the usual one; ValueError where it is none.
+    """Return the value that the text writes, of the type of the `usual` value; ValueError for any other text.
 
-    Where that is None, it may be a number too.
+    Where the usual value is None, it may also be a number.
     """
     if isinstance(usual, bool):
         return ("False", "True").index(text) == 1

@@ -71,7 +71,7 @@ class TensorMap:
 
     The kernel has it as `const __grid_constant__ TensorMap` (tensor_cores/tensor_map.cuh) and copies boxes of `lines`
     rows of 128 bytes of the buffer as a matrix; 16-byte pieces are swizzled within the lines of a box. With `tf32`
-    floats are rounded to TF32 on the way. With `box`, boxes have so many elements along each of the array's dimensions;
+    floats are rounded to TF32 on the way. `box` has the elements of a box along each of the array's dimensions;
     pieces are swizzled only where the rows of a box are 128 bytes.
     """
 
@@ -149,7 +149,7 @@ class Zero:
 
 @dataclass(frozen=True)
 class Requirement:
-    """Instructions (`what`, in words) that one compute capability alone has, such as 90."""
+    """Instructions (`what`, in words) that only one compute capability has, such as 90."""
 
     what: str
     compute_capability: int
@@ -173,7 +173,8 @@ class CardParameter:
     `x.bytes.0` (stride in bytes), `x.size`, `x.itemsize` or `x.axes`; a fact of the launch, `launch.grid.0`,
     `launch.blocks`, `launch.block` (threads of one) or `launch.threads`; or a number. One without a value is zero.
     A `hidden` parameter is the compiler's own: the first of them points to the card's scratch memory where it has
-    some, the others are null. One that is `joined` is the next member of the structure that the one before it began.
+    some, the others are null. A `joined` parameter is the next member of the structure that the parameter before it
+    is in.
     """
 
     kind: Kind
@@ -211,7 +212,7 @@ class LaunchCard:
     scratch_bytes, scratch_align : int
         Global memory for each block of the grid that the first hidden parameter points to.
     linear : bool
-        Whether the code numbers its blocks along x alone: a grid of several axes is launched as their product.
+        Whether the code numbers its blocks along x only: a grid of several axes is launched as their product.
     attributes : mapping
         What else the compiler reports of the code.
     cubin : Path, optional

@@ -178,7 +178,7 @@ class KernelCall:
         `LIBRARIES`, whose arrays it then takes; without one they are CuPy's, which offer DLPack and the CUDA
         array interface. It writes the outputs that it asks for, and returns those that it does not, in their order.
     prepares : bool
-        Whether `function` is the set-up: it returns a function without arguments, and only that one is timed.
+        Whether `function` is the set-up: it returns a function without arguments, and only that function is timed.
     artifacts : callable, optional
         Asks by name for the same, and returns the cubins that a call launches, as bytes: with them a record knows the
         machine code.

@@ -28,7 +28,7 @@ class Tolerance:
     """Allowances: an element passes within the largest of them; `normwise` also bounds the whole output.
 
     `underflows` are the products that make an element: each is off by half of the smallest number where it underflows.
-    `period` is a turn of an angle: an error of a whole turn is none.
+    `period` is a turn of an angle: a whole turn is no error.
 
     `among` is for indices: it returns the rows that they select from. Of equal elements of a row either index is right.
 

@@ -213,7 +213,7 @@ class ImportedRows:
 
 
 def _sound(row: CaseResult) -> CaseResult:
-    """Return the case as far as every reader takes it; a ResultsError where none would.
+    """Return the case as far as readers of records accept it; raise a ResultsError if they would refuse all of it.
 
     A case is `ok` by what it has: its valid times, or that its tool verified it.
     """

@@ -1,8 +1,8 @@
 """nvbench's JSON (`--json`, `--jsonbin`) as one record for each device: cold times, and batches as hot times.
 
 What runs on the CPU only has its CPU time as wall time; without a device it is in a record of an unknown machine.
-`--jsonbin` keeps every sample in a file next to the JSON; without one a cold time is the one number that the JSON has,
-the median where there is one, else the mean.
+`--jsonbin` keeps every sample in a file next to the JSON; without that file a cold time is the only number of the JSON,
+the median where it has a median, else the mean.
 """
 
 from array import array
@@ -127,7 +127,7 @@ def _fields(plain: Iterable[dict[str, Any]], key: str, place: str) -> dict[str, 
 
 
 def _times(metric: str, summaries: dict[str, dict[str, Any]], path: Path, place: str) -> Measurement | None:
-    """Return the samples of cold times, or of wall times of the CPU; without their file the one number there is."""
+    """Return the samples of cold times, or of wall times of the CPU; without their file the only number of the JSON."""
     is_cold = metric == "cold_time"
     samples = _numbers(summaries.get(_SAMPLES if is_cold else _CPU_SAMPLES), path, place)
     if not samples:
@@ -141,7 +141,7 @@ def _times(metric: str, summaries: dict[str, dict[str, Any]], path: Path, place:
 
 
 def _single(metric: str, tags: Iterable[str], summaries: dict[str, dict[str, Any]], place: str) -> Measurement | None:
-    """Return the one number that the JSON has for the metric; None where it has none."""
+    """Return the only number of the JSON for the metric; None if it is missing."""
     tag = next((tag for tag in tags if tag in summaries), None)
     if tag is None:
         return None

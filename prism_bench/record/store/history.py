@@ -221,7 +221,7 @@ class History:
         """The points of all records, one row per measurement with samples; they may be many: see `part`.
 
         Columns: `record` (the place in `records`), `case`, `metric`, `subject`, `code`, `build` (language, compiler and
-        source, as JSON), `doubt` (categories), `value` (median, s), `clock` (mean SM clock, Hz; 0 where none was read),
+        source, as JSON), `doubt` (categories), `value` (median, s), `clock` (mean SM clock, Hz; 0 if unread),
         `samples`, `throttled`. `doubt` is empty where the point can be trusted. Raise a ResultsError for a shard that
         is damaged.
         """
@@ -431,7 +431,7 @@ def _ordered(
 
 
 def _once(records: Sequence[StoredPoints]) -> tuple[list[StoredPoints], list[HistoryProblem]]:
-    """Return the records, of two of one run the one with more points, and a problem for each file that was left out.
+    """Return the records, of two of one run the record with more points, and a problem for each file that was left out.
 
     A file that was read twice, in its folder and by its name, is not left out.
     """

@@ -157,7 +157,7 @@ class _Owners:
 
 
 def _anchors(record: RecordFile) -> Anchors:
-    """Return the medians that each of several boards has of the cases that all of them measured, trusted ones alone."""
+    """Return the medians that each of several boards has of the cases that all of them measured, if trusted."""
     anchors: Anchors = {}
     for case in record.cases:
         for measurement in case.measurements if case.status == "ok" else ():
@@ -339,7 +339,7 @@ class _WordColumn:
 
 
 def smallest_kind(count: int) -> str:
-    """Return the smallest signed integer type for the numbers of so many words: columns are long."""
+    """Return the smallest signed integer type for the numbers of `count` words: columns are long."""
     return "i1" if count < 1 << 7 else "i2" if count < 1 << 15 else "i4"
 
 

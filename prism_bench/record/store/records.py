@@ -62,7 +62,7 @@ def is_present(path: Path) -> bool:
 
 # One run record on disk: written whole or not at all, read as a record or as one tidy table.
 #
-# A record that somebody else wrote is never replaced: `add_once` and `RecordPlace` create files under free names.
+# A record of another writer is never replaced: `add_once` and `RecordPlace` create files under free names.
 # `save` is for a file that its caller owns.
 
 _DIGITS = 16  # of a digest in a file's name
@@ -205,7 +205,7 @@ def readable(root: Path | str, machine: str | None = None) -> Iterator[tuple[Pat
 
 
 def newest(root: Path | str) -> Path:
-    """Return the newest record below `root`; a ResultsError where there is none."""
+    """Return the newest record below `root`; a ResultsError without records."""
     paths = records_in(root)
     if not paths:
         raise ResultsError(f"no run record below {root}; 'prism-bench run' makes one")
@@ -288,7 +288,7 @@ class CommitOrder:
     def sorted(self, records: Sequence[Facts]) -> tuple[list[int], list[int]]:
         """Return the places of the records in their order, and the places of those whose commit has no known date.
 
-        Without a date, records of one commit alone are in their order all the same. A commit's known date is that of
+        Records of a single commit are in their order even without a date. A commit's known date is that of
         the repository, else that of any of its records.
         """
         commits = self._commits(records)
