@@ -6,10 +6,11 @@ prints or writes: `pip_install` and `InstallSource` make all of them. An extra c
 
 import ctypes
 import json
+import os
 import re
 import shlex
 import subprocess
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -124,10 +125,26 @@ def strangers() -> list[str]:
     return sorted(f"{name} {metadata.version(name)}" for name in names - {DISTRIBUTION})
 
 
-def git_output(folder: Path, *arguments: str) -> str:
-    """Return the output of a git command in the folder; an empty text where it fails."""
+def git_output(
+    folder: Path,
+    *arguments: str,
+    lines: Iterable[str] = (),
+    variables: Mapping[str, str] = MappingProxyType({}),
+    timeout: float = 30.0,
+) -> str:
+    """Return the output of a git command in the folder, which reads `lines`; an empty text where it fails.
+
+    `variables` are added to those of the environment.
+    """
     with suppress(OSError, subprocess.TimeoutExpired):
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=30)
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments],
+            input="".join(f"{line}\n" for line in lines),
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
         return done.stdout.strip() if done.returncode == 0 else ""
     return ""
 

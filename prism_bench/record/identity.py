@@ -17,7 +17,6 @@ import hashlib
 import os
 import platform
 import re
-import subprocess
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -27,6 +26,7 @@ from typing import Any
 
 import prism_bench
 from prism_bench.io import project
+from prism_bench.io.installation import git_output
 
 MACHINE = "PRISM_BENCH_MACHINE"
 COMMIT = "PRISM_BENCH_COMMIT"  # for a tree that was exported from a clean checkout and has no history
@@ -77,7 +77,7 @@ def environment_of(backend: str, software: Mapping[str, Any]) -> str:
 
 def committed_at(folder: Path, commit: str | None) -> str | None:
     """Return the time of the commit (see `timestamp`); None where the folder's checkout does not know it."""
-    seconds = _git(folder, "rev-list", "-1", "--timestamp", commit, "--") if commit else None
+    seconds = git_output(folder, "rev-list", "-1", "--timestamp", commit, "--") if commit else None
     return timestamp(datetime.fromtimestamp(int(seconds.split()[0]), UTC)) if seconds else None
 
 
@@ -86,18 +86,10 @@ def commit_of(folder: Path) -> tuple[str | None, bool]:
 
     Outside a checkout the commit is the value of PRISM_BENCH_COMMIT, else None.
     """
-    commit = _git(folder, "rev-parse", "HEAD")
-    if commit is None:
+    commit = git_output(folder, "rev-parse", "HEAD")
+    if not commit:
         return os.environ.get(COMMIT) or None, False
-    return commit, bool(_git(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!/reports"))
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=30)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() if done.returncode == 0 else None
+    return commit, bool(git_output(folder, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!/reports"))
 
 
 BoardTable = dict[str, Any]

@@ -2,9 +2,7 @@
 
 import gzip
 import hashlib
-import os
 import re
-import subprocess
 from bisect import bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from prism_bench.errors import ResultsError
 from prism_bench.io.documents import content_of, json_text
 from prism_bench.io.files import OwnFile, create_file, path_part, write_atomically
+from prism_bench.io.installation import git_output
 from prism_bench.record.identity import Owner, timestamp
 from prism_bench.record.run_record import CaseResult, RunRecord, decode, encode
 from prism_bench.record.store.points import Facts
@@ -371,20 +370,9 @@ def _ranks(repository: Path, dates: Mapping[str, str]) -> dict[str, int]:
 
 
 def _git(repository: Path, lines: Sequence[str], *arguments: str) -> list[str]:
-    """Return the lines that git prints for the `lines` that it reads; none where it fails.
+    """Return the lines that git prints for the `lines` that it reads; an empty list where it fails.
 
-    Of a clone that has a part of the objects nothing is fetched.
+    It fetches nothing in a clone that has only a part of the objects.
     """
-    environment = os.environ | {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(repository), *arguments],
-            input="".join(f"{line}\n" for line in lines),
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=_SECONDS,
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return []
-    return done.stdout.splitlines() if done.returncode == 0 else []
+    variables = {"GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0"}
+    return git_output(repository, *arguments, lines=lines, variables=variables, timeout=_SECONDS).splitlines()
