@@ -198,7 +198,9 @@ class EmulatorRunnable(HostRunnable):
         """Those that the case launches; for a configuration that is not the default those of all others, too."""
         device, cases = self._backend.device, [self.case]
         if self.case.choice:
-            cases = [one for case in [*cases, *_usual(self.case.spec)] for one in case.configurations(device)]
+            cases = [
+                configured for case in [*cases, *_usual(self.case.spec)] for configured in case.configurations(device)
+            ]
         return tuple(sorted({entry for case in cases for entry in case.plan.entries(device)}))
 
     def _take(self, step: Launch | Zero) -> LaunchReport | None:
@@ -280,8 +282,8 @@ def _shared_entries(spec: KernelSpec, device: Device) -> tuple[str, ...]:
     whole, key = spec.variant_of or spec, (spec.source, defines_of(spec.options))
     if key not in _SHARED or _SHARED[key][0] is not whole:
         forms = [whole, *map(whole.with_variant, whole.variants)]
-        alike = [one for one in forms if (one.source, defines_of(one.options)) == key]
-        _SHARED[key] = whole, tuple(sorted({entry for one in alike for entry in _launched(one, device)}))
+        alike = [form for form in forms if (form.source, defines_of(form.options)) == key]
+        _SHARED[key] = whole, tuple(sorted({entry for form in alike for entry in _launched(form, device)}))
     return _SHARED[key][1]
 
 

@@ -32,8 +32,9 @@ def library() -> ModuleType:
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:
-        is_missing = error.value in (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
-        rest = f"{NO_DRIVER}; {WITHOUT_GPU}" if is_missing and cuda_driver() is None else _WITHOUT
+        absent = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
+        is_missing = getattr(error, "value", None) in absent and cuda_driver() is None
+        rest = f"{NO_DRIVER}; {WITHOUT_GPU}" if is_missing else _WITHOUT
         raise BackendUnavailable(f"NVML does not answer: {_error_text(error)}; {rest}") from None
     return pynvml
 

@@ -127,12 +127,9 @@ def change_sentence(name: str, cases: Iterable[CaseRatio]) -> str:
         by_verdict.setdefault(case.verdict, []).append(case)
     total = sum(len(by_verdict.get(verdict, ())) for verdict in get_args(Verdict))
     if not total:
-        same_code = len(by_verdict.get(UNMEASURED, ()))
-        return (
-            f"Nothing was measured: the machine code of all {same_code} cases is the same."
-            if same_code
-            else ("No case could be compared.")
-        )
+        if same_code := by_verdict.get(UNMEASURED):
+            return f"Nothing was measured: {count_text(len(same_code), 'case')} have the same machine code."
+        return "No case could be compared."
     changes = [
         f"{_sizes(by_verdict[verdict])} in {len(by_verdict[verdict])} of {count_text(total, 'case')}"
         for verdict in CHANGED

@@ -55,7 +55,7 @@ def _newest_by_machine(runs: Path) -> list[NewestReading]:
 
 def _newest(folder: Path, catalogue: Catalogue | None) -> NewestReading:
     passed_by = []
-    for path in reversed([one for one in store.records_in(folder.parent) if one.parent == folder]):
+    for path in reversed([record for record in store.records_in(folder.parent) if record.parent == folder]):
         try:
             record = store.read(path)
         except ResultsError as error:
@@ -81,11 +81,11 @@ class Past:
 
     def shifts(self, machine: str) -> list[Shift]:
         """Return the machine's shifts, the newest first."""
-        return [one for one in reversed(self._shifts) if one.first.key.machine == machine]
+        return [shift for shift in reversed(self._shifts) if shift.first.key.machine == machine]
 
     def breakpoints(self, machine: str) -> list[Breakpoint]:
         """Return where something changed that may move every series of the machine, the newest first."""
-        return [one for one in reversed(self.trend.breakpoints) if one.machine == machine]
+        return [point for point in reversed(self.trend.breakpoints) if point.machine == machine]
 
     @cached_property
     def _shifts(self) -> list[Shift]:
@@ -95,12 +95,12 @@ class Past:
     def series(self) -> Mapping[Key, Course]:
         """The series that a step is drawn on: of each shift that of its largest step."""
         wanted = {shift.largest.key for shift in self._shifts}
-        return {one.key: one for one in courses(self.history, wanted)} if wanted else {}
+        return {course.key: course for course in courses(self.history, wanted)} if wanted else {}
 
     def place(self, step: Step) -> int:
         """Return the first run of the step's new level in its series."""
         records = self.series[step.key].records.tolist()
-        return next(place for place, one in enumerate(records) if self.history.records[one].file == step.record)
+        return next(place for place, record in enumerate(records) if self.history.records[record].file == step.record)
 
 
 def _past_of(runs: Path) -> Past:
@@ -192,14 +192,14 @@ def _chart(shift: Shift, past: Past) -> Markup:
     step = shift.largest
     number = past.trend.steps.index(step)
     place = past.place(step)
-    earlier = [past.place(one) for one in past.trend.steps[:number] if one.key == step.key]
+    earlier = [past.place(earlier_step) for earlier_step in past.trend.steps[:number] if earlier_step.key == step.key]
     return Markup(_step_chart(past.series[step.key], step, place, max(earlier, default=0), f"step{number}"))
 
 
 def promises(reading: Reading) -> list[Promise]:
     """Return every budget on every case, also on those that did not run; the missed ones first, worst ahead."""
-    found = [_promise(verdict, reading) for verdict in reading.every_budget]
-    return sorted(found, key=lambda one: (VERDICTS.index(one.verdict), -(one.use or 0)))
+    judged = [_promise(verdict, reading) for verdict in reading.every_budget]
+    return sorted(judged, key=lambda promise: (VERDICTS.index(promise.verdict), -(promise.use or 0)))
 
 
 def _promise(verdict: BudgetVerdict, reading: Reading) -> Promise:
@@ -221,13 +221,13 @@ def _promise(verdict: BudgetVerdict, reading: Reading) -> Promise:
 def _why(verdict: BudgetVerdict) -> str:
     budget = verdict.budget
     until = f"until {budget.expires}" if budget.expires else None
-    return "; ".join(words for words in (budget.reason, budget.owner, until, verdict.source) if words)
+    return "; ".join(part for part in (budget.reason, budget.owner, until, verdict.source) if part)
 
 
 def counts(reading: Reading) -> list[tuple[str, int]]:
     """Return how many budgets have each verdict; those without any are left out."""
-    found = Counter(one.verdict for one in reading.every_budget)
-    return [(verdict, found[verdict]) for verdict in VERDICTS if found[verdict]]
+    counted = Counter(budget.verdict for budget in reading.every_budget)
+    return [(verdict, counted[verdict]) for verdict in VERDICTS if counted[verdict]]
 
 
 def _rooflines(reading: Reading) -> list[Markup]:

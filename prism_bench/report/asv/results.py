@@ -92,19 +92,19 @@ def _milliseconds(created: str) -> int:
 
 
 def _measured(cases: Iterable[CaseResult], metric: str) -> list[CaseResult]:
-    return [case for case in cases if (found := case.measurement(metric)) and found.samples]
+    return [case for case in cases if (measured := case.measurement(metric)) and measured.samples]
 
 
 def _row(record: RunRecord, metric: str, began: int) -> list[Any]:
     """Return asv's row for one benchmark: a list per column, an entry per case. What is not trusted is `NaN`: n/a."""
     cases = _measured(record.cases, metric)
-    found = [case.measurement(metric) for case in cases]
-    trusted = [one.samples if one and one.valid else () for one in found]
+    measurements = [case.measurement(metric) for case in cases]
+    trusted = [measurement.samples if measurement and measurement.valid else () for measurement in measurements]
     stats = [_statistics(samples) if samples else [None] * 6 for samples in trusted]
     results = [median(samples) if samples else math.nan for samples in trusted]
     params = [[repr(case.name) for case in cases]]
     columns = [list(column) for column in zip(*stats, strict=True)]
-    samples = [list(one) or None for one in trusted]
+    samples = [list(taken) or None for taken in trusted]
     return [results, params, _version(record, metric), began, record.duration, *columns, samples]
 
 

@@ -109,7 +109,7 @@ LEVEL, OPEN = CaseRatio("same", 1.0, 0.99, 1.01, 0.01), CaseRatio("inconclusive"
         ),
         ([LEVEL, LEVEL, OPEN._replace(floor=inf)], "B is as fast in 2 of 3 cases; 1 undecided."),
         ([CaseRatio("not compared")], "No case could be compared."),
-        ([CaseRatio("same machine code")] * 7, "Nothing was measured: the machine code of all 7 cases is the same."),
+        ([CaseRatio("same machine code")] * 7, "Nothing was measured: 7 cases have the same machine code."),
         ([], "No case could be compared."),
         ([SLOW._replace(low=0.0, high=inf)], "B is 4.1 % slower in 1 of 1 case."),
     ],
