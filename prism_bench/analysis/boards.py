@@ -122,7 +122,7 @@ _ONE_IN_TWENTY = 1.6449  # standard deviations that one normal value in twenty e
 
 
 @dataclass(frozen=True)
-class SessionSpread:
+class _SessionSpread:
     """Scatter of the sessions of a board: `sigma` of all units and `noise` of one unit, as standard deviations of logs.
 
     `memory` is the correlation of a session with the board's next session; `freedom` the degrees of freedom of sigma.
@@ -148,7 +148,7 @@ class SessionSpread:
         return max(1.0, count * (1 - self.memory) / (1 + self.memory))
 
 
-def _runs_of(seen: Observations) -> SessionSpread:
+def _runs_of(seen: Observations) -> _SessionSpread:
     """Return the scatter of sessions, from all boards with several sessions of the same units."""
     squares = products = 0.0
     freedom, left, residuals, fitted = 0, 0, list[Floats](), list[Ints]()
@@ -163,13 +163,13 @@ def _runs_of(seen: Observations) -> SessionSpread:
         products += float(values[1:] @ values[:-1])
         freedom += len(effects) - groups
     if freedom < 1 or left < 1:
-        return SessionSpread()
+        return _SessionSpread()
     memory = products / squares if squares else 0.0
     memory += (1 + 4 * memory) / (freedom + 1)  # Kendall 1954, as in `trend.runs`
     rest = numpy.concatenate(residuals)
     noise = 1.4826 * float(numpy.median(numpy.abs(rest))) * sqrt(len(rest) / left)
     noisy = _noise_by_unit(fitted, rest, noise)
-    return SessionSpread(sqrt(squares / freedom), noise, min(max(memory, 0.0), 0.9), freedom, noisy)
+    return _SessionSpread(sqrt(squares / freedom), noise, min(max(memory, 0.0), 0.9), freedom, noisy)
 
 
 def _noise_by_unit(fitted: Sequence[Ints], residuals: Floats, usual: float) -> dict[int, float]:

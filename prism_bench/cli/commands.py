@@ -40,7 +40,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 EXTENSIONS = "Extensions"
 
 
-class GroupedHelp(TyperGroup):
+class _GroupedHelp(TyperGroup):
     """The command line, whose help lists commands by group."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # of click, or of typer's own copy of it
@@ -57,7 +57,7 @@ class GroupedHelp(TyperGroup):
                     formatter.write_dl(rows)
 
 
-class ConfiguredCommand(TyperCommand):
+class _ConfiguredCommand(TyperCommand):
     """A command whose options, where they are not given, have the values of the project's configuration."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -107,7 +107,7 @@ _OTHER_MODULES = {"list": "list_cases", "import": "import_results"}  # names tha
 def command_line(only: str | None = None) -> typer.Typer:
     """Return the command line with all commands, or, so that it starts sooner, with that one alone."""
     app = typer.Typer(
-        cls=GroupedHelp,
+        cls=_GroupedHelp,
         help=_HELP,
         no_args_is_help=True,
         add_completion=False,
@@ -116,7 +116,7 @@ def command_line(only: str | None = None) -> typer.Typer:
     )
     for name, module_name in _modules(only).items():
         module = import_module(module_name)
-        app.command(name, cls=ConfiguredCommand, context_settings=getattr(module, "CONTEXT", None))(module.command)
+        app.command(name, cls=_ConfiguredCommand, context_settings=getattr(module, "CONTEXT", None))(module.command)
     app.callback()(_before_commands)
     return app
 

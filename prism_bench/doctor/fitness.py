@@ -303,7 +303,7 @@ _PARTS = 5  # of the probe: the first is compared with the last
 
 
 @dataclass(frozen=True)
-class NoiseLimit:
+class _NoiseLimit:
     """Limits of a share: from `care` on it is worth a warning, from `no` on times are of no use."""
 
     care: float
@@ -315,21 +315,21 @@ class NoiseLimit:
 
 
 @dataclass(frozen=True)
-class NoiseLimits:
+class _NoiseLimits:
     """Limits of one kind of kernel: quartiles over median, change from begin to end, share of odd launches.
 
     A launch is odd if it takes more than `odd_from` times the median.
     """
 
-    spread: NoiseLimit
-    drift: NoiseLimit
-    odd: NoiseLimit
+    spread: _NoiseLimit
+    drift: _NoiseLimit
+    odd: _NoiseLimit
     odd_from: float
 
 
-_LIMITS: dict[Kind, NoiseLimits] = {
-    "small": NoiseLimits(NoiseLimit(0.08, 0.3), NoiseLimit(0.04, 0.2), NoiseLimit(0.02, 0.2), 1.5),
-    "bandwidth": NoiseLimits(NoiseLimit(0.03, 0.15), NoiseLimit(0.02, 0.1), NoiseLimit(0.02, 0.2), 1.1),
+_LIMITS: dict[Kind, _NoiseLimits] = {
+    "small": _NoiseLimits(_NoiseLimit(0.08, 0.3), _NoiseLimit(0.04, 0.2), _NoiseLimit(0.02, 0.2), 1.5),
+    "bandwidth": _NoiseLimits(_NoiseLimit(0.03, 0.15), _NoiseLimit(0.02, 0.1), _NoiseLimit(0.02, 0.2), 1.1),
 }
 
 

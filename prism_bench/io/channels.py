@@ -43,7 +43,7 @@ class FrameError(Exception):
     """What was received is not a frame, or not a frame of the expected type; the message names what is wrong."""
 
 
-class ArrayHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _ArrayHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Type, shape and size of one array."""
 
     dtype: str
@@ -51,11 +51,11 @@ class ArrayHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     bytes: int
 
 
-class FrameHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _FrameHeader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The message, still encoded, and the headers of the arrays that follow."""
 
     message: msgspec.Raw
-    arrays: tuple[ArrayHeader, ...]
+    arrays: tuple[_ArrayHeader, ...]
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def frame_parts(message: object, arrays: Sequence[np.ndarray] = ()) -> Iterator[
     """
     contents = [np.ascontiguousarray(array).reshape(-1) for array in arrays]
     headers = tuple(map(_array_header, arrays))
-    encoded = _ENCODER.encode(FrameHeader(msgspec.Raw(_ENCODER.encode(message)), headers))
+    encoded = _ENCODER.encode(_FrameHeader(msgspec.Raw(_ENCODER.encode(message)), headers))
     payload = sum(header.bytes for header in headers)
     if len(encoded) > _LARGEST_HEADER:
         raise ValueError(f"the header of a message has {len(encoded)} bytes; the limit is {_LARGEST_HEADER}")
@@ -123,7 +123,7 @@ def _checked_prefix(prefix: bytearray, largest: int) -> tuple[int, int]:
     return header_bytes, payload
 
 
-def _allocated(headers: Sequence[ArrayHeader], payload: int) -> tuple[np.ndarray, ...]:
+def _allocated(headers: Sequence[_ArrayHeader], payload: int) -> tuple[np.ndarray, ...]:
     """Return an array for each header, not yet filled, once all sizes together are those of the payload."""
     if len(headers) > _MOST_ARRAYS:
         raise FrameError(f"the frame has {count_text(len(headers), 'array')}; the limit is {_MOST_ARRAYS}")
@@ -137,7 +137,7 @@ def _allocated(headers: Sequence[ArrayHeader], payload: int) -> tuple[np.ndarray
         raise FrameError(f"no memory for the arrays: {error}") from error
 
 
-def _checked_dtype(header: ArrayHeader, payload: int) -> np.dtype:
+def _checked_dtype(header: _ArrayHeader, payload: int) -> np.dtype:
     """Return the array's type; shape and size fit it and each other, and are within the payload."""
     if not _DTYPE.fullmatch(header.dtype):
         raise FrameError(f"{header.dtype[:40]!r} is not the type of an array that can be sent")
@@ -154,13 +154,13 @@ def _checked_dtype(header: ArrayHeader, payload: int) -> np.dtype:
     return dtype
 
 
-def _array_header(array: np.ndarray) -> ArrayHeader:
+def _array_header(array: np.ndarray) -> _ArrayHeader:
     """Return the header of an array; types that only NumPy's extensions know travel as bytes of their size."""
     dtype = array.dtype
     if not can_be_sent(dtype):
         raise ValueError(f"an array of {dtype} cannot be sent to another process")
     name = dtype.str if _DTYPE.fullmatch(dtype.str) else f"|V{dtype.itemsize}"
-    return ArrayHeader(name, array.shape, array.nbytes)
+    return _ArrayHeader(name, array.shape, array.nbytes)
 
 
 def _plain(value: object) -> object:
@@ -171,7 +171,7 @@ def _plain(value: object) -> object:
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
-_HEADERS = msgspec.json.Decoder(FrameHeader)
+_HEADERS = msgspec.json.Decoder(_FrameHeader)
 
 
 # One end of a connection between two processes that exchange frames over a Unix socket.

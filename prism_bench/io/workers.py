@@ -316,7 +316,7 @@ class WorkerDied(Exception):
         return self.reason if self.status == "failed" else f"it crashed: {self.reason}"
 
 
-class WorkerPlace:
+class _WorkerPlace:
     """What a worker is doing, by the events that came so far, and in how many seconds the next one has to come."""
 
     def __init__(self, timeout: float) -> None:
@@ -419,7 +419,7 @@ def events_of(worker: EventWorker, timeout: float) -> Iterator[WorkerEvent]:
 
 
 def _events(worker: EventWorker, timeout: float) -> Iterator[WorkerEvent]:
-    at = WorkerPlace(timeout)
+    at = _WorkerPlace(timeout)
     while True:
         try:
             event = worker.receive(at.task, at.limit)
@@ -508,7 +508,7 @@ class Conversation:
         return worker
 
     def _events(self, worker: EventWorker, task: str, timeout: float) -> Iterator[WorkerEvent]:
-        at = WorkerPlace(timeout)
+        at = _WorkerPlace(timeout)
         while True:
             try:
                 event = worker.receive(at.task and task, at.limit)

@@ -194,7 +194,7 @@ MOST_DEVICES, MOST_THREADS = 128, 1 << 15
 
 
 @dataclass(frozen=True)
-class ColumnRule:
+class _ColumnRule:
     """Rule of a column's values: an SQL condition, and the `expected` value as text."""
 
     column: str
@@ -202,21 +202,21 @@ class ColumnRule:
     expected: str
 
 
-def _integer(column: str, least: int, most: int, expected: str) -> ColumnRule:
+def _integer(column: str, least: int, most: int, expected: str) -> _ColumnRule:
     name = f'"{column}"'
-    return ColumnRule(column, f"typeof({name}) = 'integer' AND {name} BETWEEN {least} AND {most}", expected)
+    return _ColumnRule(column, f"typeof({name}) = 'integer' AND {name} BETWEEN {least} AND {most}", expected)
 
 
-def _or_null(rule: ColumnRule) -> ColumnRule:
-    return ColumnRule(rule.column, f'"{rule.column}" IS NULL OR ({rule.condition})', f"{rule.expected}, or NULL")
+def _or_null(rule: _ColumnRule) -> _ColumnRule:
+    return _ColumnRule(rule.column, f'"{rule.column}" IS NULL OR ({rule.condition})', f"{rule.expected}, or NULL")
 
 
 _NUMBER = "a whole number"
 _SPAN = (
     _integer("start", -_LATEST, _LATEST, "a time in nanoseconds"),
     _integer("end", -_LATEST, _LATEST, "a time in nanoseconds"),
-    ColumnRule("end", '"end" >= start', "no time before its start"),
-    ColumnRule("end", f'"end" - start <= {LONGEST}', "a time at most 30 days after its start"),
+    _ColumnRule("end", '"end" >= start', "no time before its start"),
+    _ColumnRule("end", f'"end" - start <= {LONGEST}', "a time at most 30 days after its start"),
 )
 _IDS = tuple(_integer(name, -(1 << 63), (1 << 63) - 1, _NUMBER) for name in ("correlationId", "globalPid", "globalTid"))
 _NAME_IDS = ("shortName", "demangledName", "nameId", "textId")
@@ -227,10 +227,10 @@ _RULES = (
     *_NAMES,
     _integer("deviceId", 0, MOST_DEVICES - 1, f"a device from 0 to {MOST_DEVICES - 1}"),
     _integer("bytes", 0, _MOST_BYTES, "a number of bytes up to 2^50"),
-    ColumnRule("text", "typeof(text) IN ('text', 'null')", "text, or NULL"),
+    _ColumnRule("text", "typeof(text) IN ('text', 'null')", "text, or NULL"),
 )
 _EVENT = (_integer("eventType", 0, 1 << 31, "a kind of event"),)
-_STRINGS = (_integer("id", 0, _LATEST, "a number from 0 on"), ColumnRule("value", "typeof(value) = 'text'", "text"))
+_STRINGS = (_integer("id", 0, _LATEST, "a number from 0 on"), _ColumnRule("value", "typeof(value) = 'text'", "text"))
 
 
 class Checks:
@@ -275,7 +275,7 @@ class Checks:
     def _used(self, table: str) -> bool:
         return self._database.execute(f'SELECT 1 FROM "{table}" LIMIT 1').fetchone() is not None
 
-    def _rows(self, table: str, rules: Iterable[ColumnRule], condition: str) -> None:
+    def _rows(self, table: str, rules: Iterable[_ColumnRule], condition: str) -> None:
         """Raise ResultsError for the first row that breaks a rule."""
         rules = list(rules)
         sound = " AND ".join(f"({rule.condition})" for rule in rules)

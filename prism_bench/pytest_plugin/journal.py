@@ -26,7 +26,7 @@ _NOISE = 0.01  # the largest relative excess that is not called missed
 
 
 @dataclass(frozen=True)
-class PytestKeys:
+class _PytestKeys:
     """Keys of `[tool.prism-bench.pytest]`: skip all, the backend, the folder of records, the noise."""
 
     off: bool = False
@@ -58,7 +58,7 @@ class PluginSettings:
 def settings_of(config: pytest.Config) -> PluginSettings:
     """Return the settings of a session; raise a UsageError for an invalid configuration of the project."""
     configured = project.current(config.rootpath)
-    keys = configured.section("pytest", PytestKeys) if configured else PytestKeys()
+    keys = configured.section("pytest", _PytestKeys) if configured else _PytestKeys()
     records = config.getoption("--prism-records") or keys.records
     storage = configured.storage if configured else config.rootpath / project.STORAGE
     return PluginSettings(

@@ -66,7 +66,7 @@ class FunctionClock(Protocol):
         ...
 
 
-class CudaClock:
+class _CudaClock:
     """The clock of `prism_bench.benchmark`, with all of its checks."""
 
     name = "cuda"
@@ -92,7 +92,7 @@ class CudaClock:
             return _rounds([partial(measured, backend, library, subject) for subject in subjects], count)
 
 
-class NullClock:
+class _NullClock:
     """Clock with the times that PRISM_BENCH_NULL scripts for the name of a case, or for `peer:<name>`."""
 
     name = "null"
@@ -121,9 +121,9 @@ class NullClock:
 def open_clock(backend: str) -> FunctionClock:
     """Return the clock of a backend; raise BackendUnavailable without a GPU, UsageError for another backend."""
     if backend == "cuda":
-        return CudaClock()
+        return _CudaClock()
     if backend == "null":
-        return NullClock()
+        return _NullClock()
     raise UsageError(f"--prism-backend {backend}: functions are timed on cuda, and on null for trials")
 
 

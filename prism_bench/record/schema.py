@@ -31,7 +31,7 @@ A record is one JSON object (stored compressed, see `store/`):
         board          UUID of the GPU that measured it, in a record of several
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
         configuration  what of the launch may be tuned, as it was launched: {name: value}
-        code           `CodeFile`: sass and source are hashes of the machine code and of what the compiler
+        code           `_CodeFile`: sass and source are hashes of the machine code and of what the compiler
                        got, launches those of a call, plan every launch in short
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
                        actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too
@@ -162,7 +162,7 @@ class RecordFile(RecordFields):
     schema: Annotated[int, Meta(ge=1, le=SCHEMA)] = field(kw_only=True)
 
 
-class VerificationFile(Struct, frozen=True, gc=False):
+class _VerificationFile(Struct, frozen=True, gc=False):
     """One output of one seed, compared with its reference."""
 
     passed: bool = False
@@ -184,7 +184,7 @@ class VerificationFile(Struct, frozen=True, gc=False):
     sample: Count | None = None
 
 
-class CodeFile(Struct, frozen=True, gc=False):
+class _CodeFile(Struct, frozen=True, gc=False):
     """What is known of the machine code and its launches."""
 
     sass: Text | None = None
@@ -203,7 +203,7 @@ class CodeFile(Struct, frozen=True, gc=False):
     transfers: dict[Name, Count] = {}
 
 
-class CounterFile(Struct, frozen=True, gc=False):
+class _CounterFile(Struct, frozen=True, gc=False):
     """One value of a profiler, or the reason why it is missing."""
 
     value: float | None
@@ -212,7 +212,7 @@ class CounterFile(Struct, frozen=True, gc=False):
     reason: Text | None = None
 
 
-class ProfileFile(Struct, frozen=True, gc=False):
+class _ProfileFile(Struct, frozen=True, gc=False):
     """What a profiler counted."""
 
     tool: Text = ""
@@ -221,10 +221,10 @@ class ProfileFile(Struct, frozen=True, gc=False):
     command: Text | None = None
     passes: Count | None = None
     kernels: Count | list[dict[Name, Json1]] | None = None
-    values: dict[Name, CounterFile] = {}
+    values: dict[Name, _CounterFile] = {}
 
 
-class PeerFile(Struct, frozen=True, gc=False):
+class _PeerFile(Struct, frozen=True, gc=False):
     """See `peer.PeerFacts`."""
 
     library: Text | None = None
@@ -240,7 +240,7 @@ class PeerFile(Struct, frozen=True, gc=False):
     precision: Text | None = None
 
 
-class MachineFile(Struct, frozen=True, gc=False):
+class _MachineFile(Struct, frozen=True, gc=False):
     """The facts of a machine that readers rely on."""
 
     id: Named
@@ -256,7 +256,7 @@ class MachineFile(Struct, frozen=True, gc=False):
     fp32_lanes: Count | None = None
 
 
-class MonitorFile(Struct, frozen=True, gc=False):
+class _MonitorFile(Struct, frozen=True, gc=False):
     """How well one process's device was watched."""
 
     hertz: float | None = None
@@ -267,7 +267,7 @@ class MonitorFile(Struct, frozen=True, gc=False):
     missing: Text | None = None
 
 
-class TuningFile(Struct, frozen=True, gc=False):
+class _TuningFile(Struct, frozen=True, gc=False):
     """By which choices the launches were tuned."""
 
     asked: Text | None = None
@@ -277,7 +277,7 @@ class TuningFile(Struct, frozen=True, gc=False):
     unused: Text | None = None
 
 
-class PartFile(Struct, frozen=True, gc=False):
+class _PartFile(Struct, frozen=True, gc=False):
     """One part of a merged record."""
 
     uuid: Text | None
@@ -305,20 +305,20 @@ class BoardFile(Struct, frozen=True, gc=False):
 class _KnownCaseTables(Struct, frozen=True, gc=False):
     """The tables of a case, with the keys that readers rely on."""
 
-    code: CodeFile
-    verification: list[VerificationFile]
-    profile: ProfileFile
-    peers: dict[Name, PeerFile]
+    code: _CodeFile
+    verification: list[_VerificationFile]
+    profile: _ProfileFile
+    peers: dict[Name, _PeerFile]
 
 
 class _KnownTables(Struct, frozen=True, gc=False):
     """The tables of a record, with the keys that readers rely on."""
 
-    machine: MachineFile
+    machine: _MachineFile
     cases: list[_KnownCaseTables]
-    monitor: list[MonitorFile]
-    tuning: TuningFile
-    parts: list[PartFile]
+    monitor: list[_MonitorFile]
+    tuning: _TuningFile
+    parts: list[_PartFile]
     boards: list[BoardFile]
 
 

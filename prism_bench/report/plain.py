@@ -277,7 +277,7 @@ class SelectedCaseJson(TypedDict):
     code_note: str | None
 
 
-class SelectionJson(TypedDict):
+class _SelectionJson(TypedDict):
     """What identified code, how many cases have each role, why all were measured (null: they were not), and seconds."""
 
     by: CodeIdentity
@@ -291,13 +291,13 @@ class SelectionJson(TypedDict):
 ADDED: SelectedCaseJson = {"role": "control", "changed": [], "code_difference": [], "code_note": None}
 
 
-def selected_json(case: SelectedCase) -> SelectedCaseJson:
+def _selected_json(case: SelectedCase) -> SelectedCaseJson:
     """Return one case as plain JSON values."""
     code = code_difference_json(case.differences)
     return {"role": case.role, "changed": list(case.reasons), "code_difference": code, "code_note": case.note}
 
 
-def selection_json(selection: Selection) -> SelectionJson:
+def _selection_json(selection: Selection) -> _SelectionJson:
     """Return the selection without its cases as plain JSON values."""
     counted: dict[CaseRole, int] = {}
     for case in selection.cases:
@@ -325,7 +325,7 @@ def comparison_json(
     `options` are the catalogue, the labels and the metric that the command line named, by which it is repeated.
     """
     control, selection = comparison.control, comparison.selection
-    roles = {case.case: selected_json(case) for case in selection.cases} if selection else {}
+    roles = {case.case: _selected_json(case) for case in selection.cases} if selection else {}
     return {
         "a": comparison.names[0],
         "b": comparison.names[1],
@@ -343,7 +343,7 @@ def comparison_json(
         "notes": list(comparison.notes),
         **({"options": {"catalogue": options[0], "labels": list(options[1]), "metric": options[2]}} if options else {}),
         "findings": [vars(finding) for finding in comparison_findings(comparison)],
-        **({"selection": selection_json(selection)} if selection else {}),
+        **({"selection": _selection_json(selection)} if selection else {}),
     }
 
 

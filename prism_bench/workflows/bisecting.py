@@ -103,7 +103,7 @@ class FailedNode:
 
 
 @dataclass(frozen=True)
-class BisectionState:
+class _BisectionState:
     """State that a search resumes from: the case, the codes of the nodes in order, measured and failed nodes."""
 
     case: str
@@ -190,7 +190,7 @@ def bisected(
     another history, ResultsError if it is damaged or the last node cannot be measured.
     """
 
-    def searched(known: BisectionState) -> Bisection:
+    def searched(known: _BisectionState) -> Bisection:
         estimate = posterior(len(nodes), observations(known.measured, floor), known.skip)
         ended = "decided" if known.measured and estimate.decided else ""
         return Bisection(case, tuple(nodes), known.measured, estimate, ended, known.failed)
@@ -251,12 +251,12 @@ def _mean(logs: Logs) -> float:
     return fsum(logs) / len(logs)
 
 
-def _resumed(path: Path | None, case: str, nodes: Sequence[HistoryNode]) -> BisectionState:
+def _resumed(path: Path | None, case: str, nodes: Sequence[HistoryNode]) -> _BisectionState:
     codes = tuple(node.code.identity for node in nodes)
     plain = _SCHEMA.read(path) if path else None
     if path is None or plain is None:
-        return BisectionState(case, codes)
-    kept = _SCHEMA.kind_of({key: value for key, value in plain.items() if key != "schema"}, BisectionState, path)
+        return _BisectionState(case, codes)
+    kept = _SCHEMA.kind_of({key: value for key, value in plain.items() if key != "schema"}, _BisectionState, path)
     if (kept.case, kept.codes) != (case, codes):
         raise UsageError(f"{path} is of another case or history: name another file, or remove it")
     return kept

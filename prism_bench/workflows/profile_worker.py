@@ -137,7 +137,7 @@ def progress(path: Path) -> tuple[int, str]:
 _TOO_LONG, _STICKY = 70, 71  # exit statuses
 
 
-class ProfilerMarks:
+class _ProfilerMarks:
     """Named ranges (NVTX) and the driver's profiler start and stop on the device of `xp`; none where it has no CUDA."""
 
     def __init__(self, xp: ModuleType) -> None:
@@ -188,12 +188,12 @@ class ProfileOrder(TypedDict):
     once: bool
 
 
-class ProfiledCases:
+class _ProfiledCases:
     """The cases of one order on one backend."""
 
     def __init__(self, backend: Backend, order: ProfileOrder, write: Callable[[ProfileEvent], object]) -> None:
         self._backend, self._order, self._write = backend, order, write
-        self._marks = ProfilerMarks(backend.xp)
+        self._marks = _ProfilerMarks(backend.xp)
 
     def run(self, catalogue: Catalogue) -> None:
         """Launch every case of the order, until its time is over."""
@@ -266,7 +266,7 @@ def main() -> None:
     order: ProfileOrder = json.loads(Path(sys.argv[1]).read_text())
     with Path(sys.argv[2]).open("a", buffering=1) as events:
         backend = open_backend(order["backend"])
-        cases = ProfiledCases(backend, order, lambda event: events.write(json_line(event) + "\n"))
+        cases = _ProfiledCases(backend, order, lambda event: events.write(json_line(event) + "\n"))
         cases.run(discover(order["catalogue"]))
 
 

@@ -26,7 +26,7 @@ _COMMON = 0.75  # of the other cases, sorted by their moves; a quarter of them m
 _OfMetric = tuple[Owner, str]
 
 
-class SharedMoves:
+class _SharedMoves:
     """Moves of the cases with unchanged machine code, run by run, computed when needed."""
 
     def __init__(self, series: Iterable[CaseSeries], unknown: int, commits: Sequence[str | None]) -> None:
@@ -111,7 +111,7 @@ class Causes:
         self._codes: dict[int, dict[int, int]] = {}
         self._unknown = known.index("") if "" in known else -1
         self._compared: dict[tuple[int, int], _Changes] = {}
-        self._shared = SharedMoves(series, self._unknown, [facts.commit for facts in history.records])
+        self._shared = _SharedMoves(series, self._unknown, [facts.commit for facts in history.records])
 
     def of(self, series: CaseSeries, change: Change) -> tuple[int, Cause]:
         """Return the cause of the change of the series, and its position, moved to the cause if it is nearby."""

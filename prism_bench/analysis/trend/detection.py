@@ -41,14 +41,14 @@ WINDOW = 31  # the newest runs of a piece, whose median is its present level
 
 
 @dataclass(frozen=True)
-class LevelRun:
+class _LevelRun:
     """Consecutive runs, from position `began` of the series to before `ended`, that are nearer to another level."""
 
     began: int
     ended: int
 
 
-class Walk:
+class _Walk:
     """Walk over the runs of a series that are not odd, with a look at the newest runs from each of them.
 
     A change must reach `sigmas` standard errors later: runs that cannot reach them are skipped here.
@@ -60,7 +60,7 @@ class Walk:
         self._newest, self._rolling = _middle_of_three(self._values), filtered(self._values, WINDOW, "reflect")
         self._least = sigmas * series.jitter
 
-    def runs(self, start: int) -> Iterator[LevelRun]:
+    def runs(self, start: int) -> Iterator[_LevelRun]:
         """Yield the level runs of a piece that begins at position `start`, in the order of their last runs."""
         settled = CONFIRMED if start else SETTLED
         start = int(numpy.searchsorted(self._kept, start))
@@ -74,7 +74,7 @@ class Walk:
                 began -= 1
             length = run + 1 - began
             if length >= CONFIRMED and abs(change) >= self._least / sqrt(length):
-                yield LevelRun(int(self._kept[began]), int(self._kept[run]) + 1)
+                yield _LevelRun(int(self._kept[began]), int(self._kept[run]) + 1)
 
     def _levels(self, start: int) -> Floats:
         """Return at each run from `start` on the median of it and the runs before it, of WINDOW runs at most."""
@@ -108,7 +108,7 @@ _TAME = 3.0  # standard deviations from the median of the neighbours, to which a
 
 
 @dataclass(frozen=True)
-class Proposal:
+class _Proposal:
     """Changes of level at the positions `changes`, all in the window from `start` to before `end` of the series."""
 
     start: int
@@ -116,7 +116,7 @@ class Proposal:
     changes: tuple[int, ...]
 
 
-def _proposals(series: SeriesRuns, floor: float) -> Iterator[Proposal]:
+def _proposals(series: SeriesRuns, floor: float) -> Iterator[_Proposal]:
     """Yield the proposed changes of each window in which the level jumps."""
     kept, middles = series.kept, series.middles
     sigma = max(series.jitter, floor / 10)
@@ -125,7 +125,7 @@ def _proposals(series: SeriesRuns, floor: float) -> Iterator[Proposal]:
         cuts = _cuts(tame[start:end], _PENALTY * sigma**2, SETTLED if start == 0 else CONFIRMED)
         if cuts:
             last = kept[end] if end < len(kept) else len(series.values)
-            yield Proposal(int(kept[start]), int(last), tuple(int(kept[start + cut]) for cut in cuts))
+            yield _Proposal(int(kept[start]), int(last), tuple(int(kept[start + cut]) for cut in cuts))
 
 
 def _windows(values: Floats, least: float) -> list[tuple[int, int]]:
@@ -193,7 +193,7 @@ def level_changes(values: Sequence[float] | Floats, floor: float) -> list[int]:
     if len(values) < SETTLED + CONFIRMED:
         return []
     series = SeriesRuns.of(values, floor)
-    walk, starts = Walk(series, floor, _SIGMAS), [0]
+    walk, starts = _Walk(series, floor, _SIGMAS), [0]
     while new := next((run for run in walk.runs(starts[-1]) if _is_new(series, starts, run, floor)), None):
         starts.append(new.began)
     changes = _upheld(series, starts[1:], floor)
@@ -202,7 +202,7 @@ def level_changes(values: Sequence[float] | Floats, floor: float) -> list[int]:
     return changes
 
 
-def _recut(series: SeriesRuns, changes: list[int], proposal: Proposal, floor: float) -> list[int]:
+def _recut(series: SeriesRuns, changes: list[int], proposal: _Proposal, floor: float) -> list[int]:
     """Return the changes, those in the proposal's window replaced by the proposed changes, unless fewer are upheld.
 
     Scatter and drift of runs are learned without the proposal: cut finely enough, drift looks like steps.
@@ -219,7 +219,7 @@ def _recut(series: SeriesRuns, changes: list[int], proposal: Proposal, floor: fl
     return upheld if len(upheld) >= len(changes) else changes
 
 
-def _is_new(series: SeriesRuns, starts: Sequence[int], run: LevelRun, floor: float) -> bool:
+def _is_new(series: SeriesRuns, starts: Sequence[int], run: _LevelRun, floor: float) -> bool:
     """Return whether the level run has another level than the runs before, from the last of `starts` on."""
     piece = max(starts[-1], run.began - WINDOW), run.began, run.ended
     bounds = [*starts, run.began]
@@ -390,7 +390,7 @@ _ANALYSIS = Path(__file__).parent.parent
 
 
 @dataclass(frozen=True)
-class KeptWindow:
+class _KeptWindow:
     """The findings of a window whose content has this digest."""
 
     digest: str
@@ -408,7 +408,7 @@ class WindowCache:
         """Return the findings of a window with the same content, or None."""
         digest = self._digest(window)
         try:
-            kept = kind_in(self._path(window), "findings of a window", KeptWindow)
+            kept = kind_in(self._path(window), "findings of a window", _KeptWindow)
         except (OSError, ResultsError):
             return None
         return kept.found if digest and kept.digest == digest else None
@@ -417,7 +417,7 @@ class WindowCache:
         """Keep the findings if possible; without a cache the next trend only takes longer."""
         if digest := self._digest(window):
             try:
-                write_atomically(self._path(window), json_of_kind(KeptWindow(digest, tested)))
+                write_atomically(self._path(window), json_of_kind(_KeptWindow(digest, tested)))
             except OSError:
                 return
 

@@ -41,7 +41,7 @@ from prism_bench.spec.case import Case
 _CALL = f"{__name__}:measure"
 
 
-class StreamedRun(Run):
+class _StreamedRun(Run):
     """Run that sends the results that it keeps; its own process needs them at the end of the job."""
 
     def __init__(self, catalogue: Catalogue, backend: str, settings: Settings, channel: JobChannel) -> None:
@@ -75,7 +75,7 @@ def measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     """Verify and time the order's `tasks` and `anchors`; send every result at once, and return the run's facts."""
     catalogue = _catalogue(folder_of(order["catalogue"]), order["digest"])
     settings = replace(from_plain(order["settings"]), known_seconds=order["known_seconds"])
-    run = StreamedRun(catalogue, order["backend"], settings, channel)
+    run = _StreamedRun(catalogue, order["backend"], settings, channel)
     cases, anchors = ([catalogue.anywhere(task) for task in order[which]] for which in ("tasks", "anchors"))
     run.measure(cases, anchors=anchors)
     run.flush()

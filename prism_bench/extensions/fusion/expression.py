@@ -158,7 +158,7 @@ class Absolute(Expression):
 
 
 @dataclass(frozen=True)
-class OfChosen(Expression):
+class _OfChosen(Expression):
     """A number of the function that a choice's parameter names."""
 
     choice: FunctionChoice
@@ -250,7 +250,7 @@ def absolute(expression: Expression, positive: Collection[str] = ()) -> Expressi
     function, arguments = expression.function, expression.arguments
     if isinstance(function, FunctionChoice):
         size = absolute(arguments[0], positive)
-        return OfChosen(function, "at_zero") + OfChosen(function, "stretch") * size
+        return _OfChosen(function, "at_zero") + _OfChosen(function, "stretch") * size
     if function.stretch is None:
         return FunctionCall(replace(function, value=function.size or function.value), arguments)
     size = absolute(arguments[0], positive)
@@ -306,7 +306,7 @@ def evaluator(expression: Expression, includes: Includes) -> Evaluator:
     if isinstance(expression, Number):
         constant = expression.value
         return lambda values: constant
-    if isinstance(expression, OfChosen):
+    if isinstance(expression, _OfChosen):
         return _of_chosen(expression)
     if isinstance(expression, Absolute):
         inner = evaluator(expression.argument, includes)
@@ -320,7 +320,7 @@ def evaluator(expression: Expression, includes: Includes) -> Evaluator:
     raise SpecError(f"{expression!r} has no value")
 
 
-def _of_chosen(expression: OfChosen) -> Evaluator:
+def _of_chosen(expression: _OfChosen) -> Evaluator:
     parameter = expression.choice.parameter
     numbers = {name: getattr(function, expression.number) for name, function in expression.choice.functions.items()}
     return lambda values: numbers[values[parameter]]

@@ -194,7 +194,7 @@ def _size_name(size: Scalar) -> str:
 
 
 @dataclass(frozen=True)
-class OneThreadHost(HostSide):
+class _OneThreadHost(HostSide):
     """Host side of a single thread, which needs only its arguments."""
 
     def launch(self, call: EntryCall, includes: Includes) -> Callable[..., Launch]:
@@ -210,7 +210,7 @@ def _of_numbers(program: FusionProgram, stage: Map, entry: str) -> SeparateLaunc
     taken = [*(f"const T* {name}" for name in sums_read), f"T* {stage.name}", *(f"T {name}" for name in scalars)]
     text = cuda(replaced(stage.expression, {name: Name(f"*{name}") for name in sums_read}))
     head = packed(f"template <class T>\n__global__ void __launch_bounds__(1)\n    {entry}(", taken, ") {")
-    code = KernelCode((), f"{head}\n    *{stage.name} = {text};\n}}", f"{entry}<{{}}>", OneThreadHost())
+    code = KernelCode((), f"{head}\n    *{stage.name} = {text};\n}}", f"{entry}<{{}}>", _OneThreadHost())
     return SeparateLaunch(stage.name, code, (*sums_read, stage.name, *scalars))
 
 
@@ -220,7 +220,7 @@ _NUMPY = ("xp", "special")  # modules that functions ask for
 
 
 @dataclass(frozen=True)
-class StageValue:
+class _StageValue:
     """Stage to compute: its expressions themselves, or the sizes of their absolute terms (`sized`)."""
 
     stage: Anchor
@@ -307,7 +307,7 @@ def reference(plan: FusionPlan, includes: Includes) -> Callable[..., Any]:
                 steps.append((output, evaluator(result, includes)))
                 expressions = tuple(substituted(expression, {result: Name(output)}) for expression in expressions)
                 results[output] = Name(output)
-        steps.append((anchor.name, StageValue(anchor, expressions).evaluator(includes)))
+        steps.append((anchor.name, _StageValue(anchor, expressions).evaluator(includes)))
     outputs = [evaluator(result, includes) for result in results.values()]
 
     def referred(values: Values) -> Any:
@@ -316,7 +316,7 @@ def reference(plan: FusionPlan, includes: Includes) -> Callable[..., Any]:
             known[name] = step(known)
         return tuple(output(known) for output in outputs) if len(outputs) > 1 else outputs[0](known)
 
-    asked = {module for anchor in plan.anchors for module in StageValue(anchor, anchor.expressions).asks}
+    asked = {module for anchor in plan.anchors for module in _StageValue(anchor, anchor.expressions).asks}
     asked |= _modules(plan.outputs.values())
     return AskingForAll(_asked(plan, plan.anchors, plan.outputs.values(), asked), referred)
 
@@ -334,7 +334,7 @@ def _size(plan: FusionPlan, output: str, includes: Includes) -> Callable[..., An
     known = (*(anchor.name for anchor in needed), *extents(plan.program, plan.stages))
     result = absolute(expression, known)
     computed = [
-        StageValue(anchor, tuple(absolute(e, known) for e in anchor.expressions), not isinstance(anchor, Scan))
+        _StageValue(anchor, tuple(absolute(e, known) for e in anchor.expressions), not isinstance(anchor, Scan))
         for anchor in needed
     ]
     steps = [(stage_value.stage.name, stage_value.evaluator(includes)) for stage_value in computed]
@@ -482,7 +482,7 @@ def fuse(program: FusionProgram, module: str) -> KernelSpec:
         state = "is not what its program generates" if source.is_file() else "is not written yet"
         raise SourceOutdated(f"{GENERATED}/{source.name} {state}; `prism-bench fuse {path.stem}` writes it", program)
     includes = Includes(module.rpartition(".")[0].rpartition(".")[0])
-    return FusedSpec(fused, path, includes).spec()
+    return _FusedSpec(fused, path, includes).spec()
 
 
 def generated_source(path: Path) -> Path:
@@ -491,7 +491,7 @@ def generated_source(path: Path) -> Path:
 
 
 @dataclass(frozen=True)
-class FusedSpec:
+class _FusedSpec:
     """Builder of the spec of a program declared in the file `path`; `includes` is the catalogue's shared Python."""
 
     fused: FusedProgram

@@ -43,7 +43,7 @@ _GRID_ARGUMENTS = ("double* by_block", "unsigned int* arrived")  # of a kernel w
 
 
 @dataclass(frozen=True)
-class SumsHost(HostSide):
+class _SumsHost(HostSide):
     """Blocks along the longest of the axes, with `count` reductions."""
 
     axes: tuple[str, ...]
@@ -96,7 +96,7 @@ def sums_write(plan: FusionPlan, entry: str) -> KernelCode:
         headers=tuple(dict.fromkeys([*headers_of(plan), header])),
         kernels="\n".join([signature(head, plan, "T", after), *body, "}"]),
         entry=f"{entry}<{{}}>",
-        host=SumsHost(axes, count),
+        host=_SumsHost(axes, count),
     )
 
 
@@ -146,7 +146,7 @@ _TENSOR_TEMPLATE = ("class T", "bool LEFT_ALONG", "bool RIGHT_ALONG", "int WIDTH
 
 
 @dataclass(frozen=True)
-class ProductHost(HostSide):
+class _ProductHost(HostSide):
     """Tiles of the result; `extents` name rows, columns and depth, `choices` the functions that parameters choose.
 
     `matrices` are the operands and the result.
@@ -185,7 +185,7 @@ def write(plan: FusionPlan, stage: Product, entry: str) -> KernelCode:
         headers=("products/gemm.cuh", *(("tensor_cores/tensor_product.cuh",) if on_tensor else ()), *headers_of(plan)),
         kernels="\n\n".join(kernels),
         entry=f"{entry}<{{tile}}, {{width}}{_chosen(plan)}>",
-        host=ProductHost(sizes, plan.choices, (stage.left, stage.right, next(iter(plan.outputs)))),
+        host=_ProductHost(sizes, plan.choices, (stage.left, stage.right, next(iter(plan.outputs)))),
     )
 
 
@@ -236,7 +236,7 @@ def _kernel(  # the head and the call are what the two kernels differ in
 
 
 @dataclass(frozen=True)
-class RowsHost(HostSide):
+class _RowsHost(HostSide):
     """Blocks of rows; `count` reductions, of which the parameter `reduce` selects the kind if `chosen`."""
 
     rows: str
@@ -282,7 +282,7 @@ def rows_write(plan: FusionPlan, stage: RowDots, entry: str) -> KernelCode:
         headers=("products/row_products.cuh", *(("sums/grid_reduce.cuh",) if count else ()), *headers_of(plan)),
         kernels="\n".join([head, *_body(plan, stage, rows, cols), "}"]),
         entry=f"{entry}<{{}}>",
-        host=RowsHost(rows, cols, count, plan.chosen is not None),
+        host=_RowsHost(rows, cols, count, plan.chosen is not None),
     )
 
 
@@ -327,7 +327,7 @@ def _text(expression: Expression, plan: FusionPlan, stage: RowDots) -> str:
 
 
 @dataclass(frozen=True)
-class ColumnsHost(HostSide):
+class _ColumnsHost(HostSide):
     """Tiles of columns, the rows of each shared by `splits` blocks."""
 
     rows: str
@@ -377,7 +377,7 @@ def columns_write(plan: FusionPlan, stage: ColumnSums, entry: str) -> KernelCode
         headers=("sums/column_sums.cuh", *headers_of(plan)),
         kernels="\n".join([head, *_columns_body(plan, stage, rows, columns), "}"]),
         entry=f"{entry}<{{}}>",
-        host=ColumnsHost(rows, columns),
+        host=_ColumnsHost(rows, columns),
     )
 
 
@@ -407,7 +407,7 @@ _CLOUD = 3  # arrays of points that Cloud takes
 
 
 @dataclass(frozen=True)
-class NeighboursHost(HostSide):
+class _NeighboursHost(HostSide):
     """Warps of points along `axis`; `template` names what the launch puts into the entry before a warp's points."""
 
     axis: str
@@ -453,7 +453,7 @@ def neighbours_write(plan: FusionPlan, entry: str) -> KernelCode:
         headers=("neighbours/te_points.cuh", *(("sums/grid_reduce.cuh",) if count else ()), *headers_of(plan)),
         kernels="\n".join([signature(head, plan, "float", after), *_neighbours_body(plan, axis), "}"]),
         entry=f"{entry}<{{}}>",
-        host=NeighboursHost(axis, (*dims, *(["k"] if plan.nearest else [])), count),
+        host=_NeighboursHost(axis, (*dims, *(["k"] if plan.nearest else [])), count),
     )
 
 

@@ -97,7 +97,7 @@ class JudgingProcesses:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class _Candidate:
     """Card, its name in the leaderboard, the name of its results, and the hashes of code and card."""
 
     card: Path
@@ -134,7 +134,7 @@ class JudgeBatch:
         self.results.mkdir(parents=True, exist_ok=True)
         entered = [self._entered(card) for card in cards]
         free = SimpleQueue[str]()
-        secret = self._secret([entry for entry in entered if isinstance(entry, Candidate)])
+        secret = self._secret([entry for entry in entered if isinstance(entry, _Candidate)])
         for gpu in self.gpus:
             free.put(gpu)
         with ThreadPoolExecutor(len(self.gpus)) as pool:
@@ -153,7 +153,7 @@ class JudgeBatch:
         """File with the secret of a batch and a digest of its candidates, until its leaderboard is complete."""
         return self.results / "unfinished.txt"
 
-    def _secret(self, entered: Sequence[Candidate]) -> int:
+    def _secret(self, entered: Sequence[_Candidate]) -> int:
         """Return the secret for candidates without a verdict: the unfinished batch's if its candidates are the same."""
         if self.secret is not None:
             return self.secret
@@ -166,18 +166,18 @@ class JudgeBatch:
             write_atomically(self._unfinished, " ".join(kept).encode())
         return int(kept[0])
 
-    def _entered(self, card: Path) -> Candidate | BatchRow:
+    def _entered(self, card: Path) -> _Candidate | BatchRow:
         """Return the candidate of a card, or the final row of a card that cannot be read."""
         path = readable(str(card.relative_to(self.folder)))
         name = path.removesuffix(card.suffix)
         try:
-            return Candidate(card, name, _result_name(path), identity_of(read_submission(card)))
+            return _Candidate(card, name, _result_name(path), identity_of(read_submission(card)))
         except PrismBenchError as error:
             return BatchRow(name, "refused", 0.0, (str(Objection("form", readable(str(error)))),))
         except Exception as error:  # a sender's file may raise anything
             return _without_verdict(name, error)
 
-    def _any_row(self, entry: Candidate | BatchRow, free: "SimpleQueue[str]", secret: int) -> BatchRow:
+    def _any_row(self, entry: _Candidate | BatchRow, free: "SimpleQueue[str]", secret: int) -> BatchRow:
         """Return a candidate's row; any error becomes a row without a verdict."""
         if isinstance(entry, BatchRow):
             return entry
@@ -186,7 +186,7 @@ class JudgeBatch:
         except Exception as error:
             return _without_verdict(entry.name, error)
 
-    def _row(self, candidate: Candidate, free: "SimpleQueue[str]", secret: int) -> BatchRow:
+    def _row(self, candidate: _Candidate, free: "SimpleQueue[str]", secret: int) -> BatchRow:
         output, page = self.results / f"{candidate.stem}.json", self.results / f"{candidate.stem}.html"
         verdict = self._kept(output, candidate.identity)
         if verdict is None or ("--gpu" in self.arguments and verdict.ruling in _TIMED and not verdict.times):

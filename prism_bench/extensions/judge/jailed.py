@@ -44,7 +44,7 @@ from prism_bench.io.workers import Refusal, end_with
 _Reply = tuple[JailAnswer, Sequence[np.ndarray]]
 
 
-class JailService:
+class _JailService:
     """Service that answers questions about a submission."""
 
     def __init__(self) -> None:
@@ -136,7 +136,7 @@ def main(descriptor: str, *prepared: str) -> None:
     end_with(int(descriptor))
     for path in map(Path, prepared):
         (cache_folder() / path.name).symlink_to(path)
-    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, JailService().reply)
+    FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, _JailService().reply)
 
 
 if __name__ == "__main__":

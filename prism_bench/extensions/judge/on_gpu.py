@@ -46,7 +46,7 @@ def _ceiling_times(cases: Sequence[Case], bandwidth: float, operations: float) -
                 yield least_time(case, subject, work / rate)
 
 
-class PeerClock:
+class _PeerClock:
     """Clock of peers, in this process and by the backend: peers are the task's, not a stranger's.
 
     Samples are taken within a `turn` on the device.
@@ -229,7 +229,7 @@ class OnGpu:
             findings.unjudged.append("times of peers: left out")
             return
         try:
-            clock = PeerClock(self._backend(), lambda: device_turn(facts.uuid))
+            clock = _PeerClock(self._backend(), lambda: device_turn(facts.uuid))
             peers = [time for case in cases for time in clock.times(case, findings.unjudged)]
         except PrismBenchError as error:
             peers = []

@@ -419,7 +419,7 @@ class CudaCall(GroupCall):
                 self.group.cupy.get_default_memory_pool().free_all_blocks()
 
 
-class PeerCopy(CudaCall):
+class _PeerCopy(CudaCall):
     """Every GPU copies its array to the next one, by the driver."""
 
     def enqueue(self) -> None:
@@ -433,7 +433,7 @@ class PeerCopy(CudaCall):
         self.on_each(copy)
 
 
-class Collective(CudaCall):
+class _Collective(CudaCall):
     """One of NCCL's collectives, by the operation's name."""
 
     def begin(self) -> None:
@@ -443,7 +443,7 @@ class Collective(CudaCall):
         self._call([arrays["x"] for arrays in self.inputs], self.results, self.group.streams)
 
 
-class ProductThenReduce(CudaCall):
+class _ProductThenReduce(CudaCall):
     """The product by cuBLAS on every GPU, then NCCL's all-reduce in place: a program without the fused kernel."""
 
     def begin(self) -> None:
@@ -457,7 +457,7 @@ class ProductThenReduce(CudaCall):
         self._reduce(self.results, self.results, self.group.streams)
 
 
-class OwnKernel(CudaCall):
+class _OwnKernel(CudaCall):
     """One of this project's kernels that read and write the memory of all GPUs."""
 
     def begin(self) -> None:
@@ -504,13 +504,13 @@ class OwnKernel(CudaCall):
 
 
 _CALLS: dict[tuple[str, str], type[CudaCall]] = {
-    ("meet", "kernel"): OwnKernel,
-    ("peer_copy", "driver"): PeerCopy,
-    ("all_gather", "nccl"): Collective,
-    ("all_to_all", "nccl"): Collective,
-    ("all_reduce", "nccl"): Collective,
-    ("matmul_all_reduce", "fused"): OwnKernel,
-    ("matmul_all_reduce", "nccl"): ProductThenReduce,
+    ("meet", "kernel"): _OwnKernel,
+    ("peer_copy", "driver"): _PeerCopy,
+    ("all_gather", "nccl"): _Collective,
+    ("all_to_all", "nccl"): _Collective,
+    ("all_reduce", "nccl"): _Collective,
+    ("matmul_all_reduce", "fused"): _OwnKernel,
+    ("matmul_all_reduce", "nccl"): _ProductThenReduce,
 }
 
 

@@ -11,7 +11,7 @@ from prism_bench.spec.case import Case
 PLACE = worker_of("prism_bench.extensions.links.worker")
 
 
-class LinkTasks:
+class _LinkTasks:
     """Tasks of a worker."""
 
     def __init__(self, context: TaskContext) -> None:
@@ -28,4 +28,4 @@ class LinkTasks:
 
 if __name__ == "__main__":
     forbid_multicast()  # before libraries that could start NCCL are loaded
-    work_through(LinkTasks)
+    work_through(_LinkTasks)

@@ -13,7 +13,7 @@ from prism_bench.run.task_worker import TaskContext, TaskOutcome, work_through
 from prism_bench.spec.case import Case
 
 
-class AllocatorTasks:
+class _AllocatorTasks:
     """The tasks of one worker."""
 
     def __init__(self, context: TaskContext) -> None:
@@ -49,4 +49,4 @@ class AllocatorTasks:
 
 
 if __name__ == "__main__":
-    work_through(AllocatorTasks, install)
+    work_through(_AllocatorTasks, install)

@@ -341,7 +341,7 @@ def open_machine(backend: str) -> Machine:
     if backend == "cuda":
         return CudaMachine(open_cupy())
     if backend == "emulator":
-        return EmulatedMachine()  # a missing compiler is reported by the first compilation
+        return _EmulatedMachine()  # a missing compiler is reported by the first compilation
     raise UsageError(f"backend '{backend}' serves no queue; cuda and emulator do")
 
 
@@ -467,7 +467,7 @@ class CudaMachine(Machine):
 _UNLIMITED = 1e7  # seconds of patience: a queue kernel that waits for work makes no progress; our watchdog ends it
 
 
-class EmulatedMachine(Machine):
+class _EmulatedMachine(Machine):
     """The emulator, whose memory is this process's own."""
 
     device = Device()

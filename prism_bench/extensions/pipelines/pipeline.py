@@ -187,7 +187,7 @@ def lanes(stages: Sequence[Placed]) -> tuple[Lane, ...]:
 
 
 @dataclass
-class Transfers:
+class _Transfers:
     """Copies between host and device, and their bytes, either way."""
 
     up: int = 0
@@ -204,7 +204,7 @@ class Prepared:
         self.stages: tuple[Placed, ...] = placed(pipeline, label, catalogue)
         self.lanes: tuple[Lane, ...] = lanes(self.stages)
         self.axes: Mapping[str, Any] = pipeline.workloads[label]
-        self.flow, self.transfers, self._closing = backend.flow(), Transfers(), ExitStack()
+        self.flow, self.transfers, self._closing = backend.flow(), _Transfers(), ExitStack()
         self.inputs = {stage.name: self._inputs(stage, seed) for stage in self.stages}
         self.runnables: dict[str, Runnable] = {}
         self.host: dict[str, np.ndarray] = {}

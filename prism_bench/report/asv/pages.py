@@ -34,7 +34,7 @@ from prism_bench.units import time_text
 
 
 @dataclass(frozen=True)
-class NewestReading:
+class _NewestReading:
     """What is known of one `machine`: the `reading` of its newest readable record, and why others were passed by."""
 
     machine: str
@@ -42,7 +42,7 @@ class NewestReading:
     passed_by: tuple[str, ...] = ()
 
 
-def _newest_by_machine(runs: Path) -> list[NewestReading]:
+def _newest_by_machine(runs: Path) -> list[_NewestReading]:
     """Return a reading for each folder of records below `runs`, by name.
 
     Budgets are those of the configured catalogue, else of the one next to the package.
@@ -53,7 +53,7 @@ def _newest_by_machine(runs: Path) -> list[NewestReading]:
     return [_newest(folder, catalogue) for folder in machines]
 
 
-def _newest(folder: Path, catalogue: Catalogue | None) -> NewestReading:
+def _newest(folder: Path, catalogue: Catalogue | None) -> _NewestReading:
     passed_by = []
     for path in reversed([record for record in store.records_in(folder.parent) if record.parent == folder]):
         try:
@@ -61,15 +61,15 @@ def _newest(folder: Path, catalogue: Catalogue | None) -> NewestReading:
         except ResultsError as error:
             passed_by.append(f"{path.name}: {str(error).removeprefix(f'{path}: ')}")
         else:
-            return NewestReading(folder.name, read(record, catalogue), tuple(passed_by))
-    return NewestReading(folder.name, None, tuple(passed_by))
+            return _NewestReading(folder.name, read(record, catalogue), tuple(passed_by))
+    return _NewestReading(folder.name, None, tuple(passed_by))
 
 
 # What all records together say about each machine: its steps, its breakpoints, what was set aside.
 
 
 @dataclass(frozen=True)
-class Past:
+class _Past:
     """A `history` and its `trend`."""
 
     history: History
@@ -103,10 +103,10 @@ class Past:
         return next(place for place, record in enumerate(records) if self.history.records[record].file == step.record)
 
 
-def _past_of(runs: Path) -> Past:
+def _past_of(runs: Path) -> _Past:
     """Return the past of all records below `runs`, with the noise floors that are kept next to them."""
     history = store.read_history(runs)
-    return Past(history, trend(history, kept_floors(history, runs.parent / "noise")))
+    return _Past(history, trend(history, kept_floors(history, runs.parent / "noise")))
 
 
 # A series with its step: a dot for each run, a line for the level before and after.
@@ -170,7 +170,7 @@ class Promise:
     why: str
 
 
-def _document(name: str, machines: Sequence[NewestReading], past: Past) -> str:
+def _document(name: str, machines: Sequence[_NewestReading], past: _Past) -> str:
     """Return the page called `name` as text."""
     template = environment().get_template(f"asv/{name}.html")
     return template.render(
@@ -187,7 +187,7 @@ def _document(name: str, machines: Sequence[NewestReading], past: Past) -> str:
     )
 
 
-def _chart(shift: Shift, past: Past) -> Markup:
+def _chart(shift: Shift, past: _Past) -> Markup:
     """Draw the shift's largest step on its series."""
     step = shift.largest
     number = past.trend.steps.index(step)

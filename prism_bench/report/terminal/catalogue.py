@@ -372,7 +372,7 @@ def _marked(difference: FirstDifferenceJson) -> list[tuple[str, str, str]]:
 # Kernels whose machine code changed, in the terminal and as plain values.
 
 
-class CodeChangeJson(TypedDict):
+class _CodeChangeJson(TypedDict):
     """One kernel on one architecture, with the differences of its entries."""
 
     kernel: str
@@ -389,7 +389,7 @@ def changes_json(
     return {
         "against": against,
         "changes": [
-            CodeChangeJson(
+            _CodeChangeJson(
                 kernel=change.kernel,
                 architecture=change.architecture,
                 spills_grew=change.spills_grew,

@@ -11,7 +11,7 @@ from prism_bench.io import project
 
 
 @dataclass(frozen=True)
-class PullRequestKeys:
+class _PullRequestKeys:
     """Keys of `[tool.prism-bench.pull-request]`: the address of the page that comments link to."""
 
     page: str | None = None
@@ -37,7 +37,7 @@ def command(
     from prism_bench.extensions.ci.comment import comment, read_comparison
 
     configuration = project.current()
-    configured = configuration.section("pull-request", PullRequestKeys).page if configuration else None
+    configured = configuration.section("pull-request", _PullRequestKeys).page if configuration else None
     text = comment(read_comparison(comparison), page or configured)
     if not json:
         typer.echo(text, nl=False)

@@ -87,7 +87,7 @@ Action = Literal["write", "merge", "number", "replace"]
 
 
 @dataclass(frozen=True)
-class Digests:
+class _Digests:
     """Digests of a file at its source, at its destination, and when both last agreed; empty: absent."""
 
     source: str
@@ -95,7 +95,7 @@ class Digests:
     base: str
 
 
-def action_on(name: str, digests: Digests) -> Action | None:
+def _action_on(name: str, digests: _Digests) -> Action | None:
     """Return the action that brings the source's version to the destination without loss there."""
     if not digests.destination:
         return "write"
@@ -111,7 +111,7 @@ def action_on(name: str, digests: Digests) -> Action | None:
 
 
 @dataclass(frozen=True)
-class Remote:
+class _Remote:
     """History with a single version of each file: `digests` by name, and the contents `made` by merging.
 
     `problems` are sentences on missing or damaged contents; with None such a content is an error.
@@ -154,7 +154,7 @@ def families(digests: Mapping[str, str]) -> dict[tuple[str, str], set[str]]:
     return by_family
 
 
-def _resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | None = None) -> Remote:
+def _resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | None = None) -> _Remote:
     """Return the history with a single version of each file; simultaneous versions are merged or numbered.
 
     Versions that are missing or damaged are left out; see `_sound`.
@@ -178,7 +178,7 @@ def _resolved(target: HistoryTarget, state: HistoryState, problems: list[str] | 
                 if digest not in families(digests)[family(name)]:
                     other = free_name(name, digests)
                     made[other], digests[other] = data, digest
-    return Remote(target, digests, made, problems)
+    return _Remote(target, digests, made, problems)
 
 
 # Fetch, keep and verify.
@@ -247,7 +247,7 @@ def fetch(target: HistoryTarget, checkout: Checkout) -> Fetched:
     return Fetched(tuple(written), files, tuple(problems))
 
 
-def _fetch_actions(remote: Remote, checkout: Checkout) -> dict[str, Action | None]:
+def _fetch_actions(remote: _Remote, checkout: Checkout) -> dict[str, Action | None]:
     """Return the action that each file of the history needs in the checkout."""
     local = local_files(checkout.runs)
     ours = {name: _digest(path, remote.target) for name, path in local.items()}
@@ -255,7 +255,7 @@ def _fetch_actions(remote: Remote, checkout: Checkout) -> dict[str, Action | Non
     actions: dict[str, Action | None] = {}
     for name, theirs in remote.digests.items():
         mine = _digest(local_path(checkout.runs, name), remote.target)
-        action = action_on(name, Digests(theirs, mine, checkout.base.digest(name)))
+        action = _action_on(name, _Digests(theirs, mine, checkout.base.digest(name)))
         if action == "number" and mine in there[family(name)]:
             action = "write"  # ours has another name in the history
         elif action == "number" and theirs in here[family(name)]:
@@ -302,7 +302,7 @@ def keep(target: HistoryTarget, checkout: Checkout) -> KeptHistory:
     raise AssertionError("the last try returns or raises")
 
 
-def _changes(remote: Remote, checkout: Checkout) -> tuple[dict[str, Content], dict[str, str]]:
+def _changes(remote: _Remote, checkout: Checkout) -> tuple[dict[str, Content], dict[str, str]]:
     """Return the changes of the history by name, and the digests that are common after them."""
     changes: dict[str, Content] = dict(remote.made)
     digests, common = dict(remote.digests), dict[str, str]()
@@ -310,7 +310,7 @@ def _changes(remote: Remote, checkout: Checkout) -> tuple[dict[str, Content], di
     theirs, there = remote.load({name for name in files if is_merged(name)}), families(digests)
     for name, path in files.items():
         ours = _digest(path, remote.target)
-        action = action_on(name, Digests(ours, digests.get(name, ""), checkout.base.digest(name)))
+        action = _action_on(name, _Digests(ours, digests.get(name, ""), checkout.base.digest(name)))
         if action and is_record(name) and ours in there[family(name)]:
             continue  # it has another name there
         if action == "number":

@@ -251,7 +251,7 @@ _PARTS = (
 
 
 @dataclass(frozen=True)
-class WaterfallBar:
+class _WaterfallBar:
     """A bar from `start` to `end`, with its name, the name of its ink, and words next to it."""
 
     name: str
@@ -275,37 +275,37 @@ def waterfall(ledger: ChainLedger) -> Waterfall:
     return {"unit": unit, "bars": [asdict(bar) for bar in bars]}
 
 
-def _timed(ledger: ChainLedger) -> Iterator[WaterfallBar]:
+def _timed(ledger: ChainLedger) -> Iterator[_WaterfallBar]:
     before = ledger.row("baseline")
     base = before.value("cold_time") if before else None
     if base is None:
         return
-    yield WaterfallBar("separate launches", 0.0, base, "ink", time_text(base))
+    yield _WaterfallBar("separate launches", 0.0, base, "ink", time_text(base))
     for row in ledger.rows:
         cold = row.value("cold_time")
         if row is not before and cold:
             yield from _stage(row, base, cold)
 
 
-def _stage(row: StageRow, base: float, cold: float) -> Iterator[WaterfallBar]:
+def _stage(row: StageRow, base: float, cold: float) -> Iterator[_WaterfallBar]:
     saved, place = row.savings.get("cold_time"), base
     for attribute, meaning, ink in _PARTS if saved and saved.rest is not None else ():
         part = getattr(saved, attribute)
-        yield WaterfallBar(meaning, place, place - part, ink, ("−" if part >= 0 else "+") + time_text(abs(part)))
+        yield _WaterfallBar(meaning, place, place - part, ink, ("−" if part >= 0 else "+") + time_text(abs(part)))
         place -= part
     ratio = row.speedups.get("cold_time")
     times = f", {ratio.ratio:.2f}x" if ratio and ratio.ratio else ""
-    yield WaterfallBar(row.stage, 0.0, cold, "accent", f"{time_text(cold)}{times}")
+    yield _WaterfallBar(row.stage, 0.0, cold, "accent", f"{time_text(cold)}{times}")
 
 
-def _moved(ledger: ChainLedger) -> Iterator[WaterfallBar]:
+def _moved(ledger: ChainLedger) -> Iterator[_WaterfallBar]:
     """Yield the bytes of each stage, from where those of all stages are known."""
     rows = launched(ledger)
     _, moved = Moved().moved(rows)
     for row, own_bytes in zip(rows, moved, strict=True):
         first, count = row.stage == "baseline", row.plan.launches
         label = f"{bytes_text(own_bytes)}, {count} launch{'es' if count > 1 else ''}"
-        yield WaterfallBar(
+        yield _WaterfallBar(
             "separate launches" if first else row.stage, 0.0, own_bytes, "ink" if first else "accent", label
         )
 

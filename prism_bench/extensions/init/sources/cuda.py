@@ -25,7 +25,7 @@ _Access = tuple[int, bool, bool]  # where it takes place, reads, writes
 
 
 @dataclass
-class BufferUse:
+class _BufferUse:
     """Use of a pointer in a kernel's body."""
 
     is_read: bool = False
@@ -36,9 +36,9 @@ class BufferUse:
     terms: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
 
 
-def _buffer_use(body: Node | None, tree: Tree, pointers: Sequence[str], sizes: Sequence[str]) -> dict[str, BufferUse]:
+def _buffer_use(body: Node | None, tree: Tree, pointers: Sequence[str], sizes: Sequence[str]) -> dict[str, _BufferUse]:
     """Return the use of each pointer in the body; `sizes` are the whole numbers that the kernel takes."""
-    use = {name: BufferUse() for name in pointers}
+    use = {name: _BufferUse() for name in pointers}
     if body is not None:
         reader = _BodyReader(tree, use)
         reader.read(body)
@@ -56,7 +56,7 @@ def _buffer_use(body: Node | None, tree: Tree, pointers: Sequence[str], sizes: S
 class _BodyReader:
     """Reader of a body: it collects the accesses of each pointer, also through local pointers derived from it."""
 
-    def __init__(self, tree: Tree, use: dict[str, BufferUse]) -> None:
+    def __init__(self, tree: Tree, use: dict[str, _BufferUse]) -> None:
         self._tree, self._use = tree, use
         self._alias = {name: name for name in use}
 
@@ -266,7 +266,7 @@ def _role(written: str, dtype: str | None, is_pointer: bool) -> Guess[Role]:
     return Guess("scalar", "number passed by value")
 
 
-def _with_use(parameter: FoundParameter, use: dict[str, BufferUse]) -> FoundParameter:
+def _with_use(parameter: FoundParameter, use: dict[str, _BufferUse]) -> FoundParameter:
     """Return the parameter with the role and shape that the body shows."""
     if not parameter.is_pointer:
         return parameter
@@ -313,7 +313,7 @@ class NotSimple(Exception):
 
 
 @dataclass
-class HostNames:
+class _HostNames:
     """What names mean where a launch is written.
 
     `passed` are host variables that the launch passes, with the kernel's own parameter for each. `values` are
@@ -588,7 +588,7 @@ def _identifiers(*parts: tuple[str, ...] | None) -> set[str]:
     return {name for expressions in parts for text in expressions or () for name in re.findall(r"\w+", text)}
 
 
-def _names(written: WrittenLaunch, parameters: Sequence[str]) -> HostNames:
+def _names(written: WrittenLaunch, parameters: Sequence[str]) -> _HostNames:
     """Return what names mean at the launch."""
     tree, passed = written.tree, dict[str, str]()
     for node, parameter in zip(written.arguments, parameters, strict=False):
@@ -598,7 +598,7 @@ def _names(written: WrittenLaunch, parameters: Sequence[str]) -> HostNames:
             passed.setdefault(tree.text(node), parameter)
     values = {**_initialisers(tree.root, tree, None), **_initialisers(written.enclosing, tree, written.node)}
     macros = {match[1]: match[2] for match in _NUMBER.finditer(tree.code.decode("utf-8", "replace"))}
-    return HostNames(tree, passed, values, macros)
+    return _HostNames(tree, passed, values, macros)
 
 
 def _initialisers(scope: Node | None, tree: Tree, before: Node | None) -> Mapping[str, Node]:

@@ -125,7 +125,7 @@ _LARGE = {1: 16_777_216, 2: 4096, 3: 256}
 
 
 @dataclass(frozen=True)
-class SpecLine:
+class _SpecLine:
     """A line of a spec's list: the text, and a note with what to confirm."""
 
     text: str
@@ -235,17 +235,17 @@ def _dtype(parameter: FoundParameter, types: Mapping[str, str]) -> str | None:
     return next((dtype_of(types[name]) for name in names if name in types), None)
 
 
-def _argument(parameter: FoundParameter, types: Mapping[str, str]) -> SpecLine:
+def _argument(parameter: FoundParameter, types: Mapping[str, str]) -> _SpecLine:
     dtype, name, role = _dtype(parameter, types), parameter.name, parameter.role
     if role.value in _BUFFERS and dtype is not None:
         shape = parameter.shape.value if parameter.shape else "1"
         dtype_text = "" if dtype == "float32" else f', dtype="{dtype}"'
-        return SpecLine(f'{_BUFFERS[role.value]}("{name}", "{shape}"{dtype_text})', f"{_CONFIRM} role and shape")
+        return _SpecLine(f'{_BUFFERS[role.value]}("{name}", "{shape}"{dtype_text})', f"{_CONFIRM} role and shape")
     if role.value == "size":
-        return SpecLine(f'Size("{name}")' if dtype == "int32" else f'Size("{name}", "{dtype}")')
+        return _SpecLine(f'Size("{name}")' if dtype == "int32" else f'Size("{name}", "{dtype}")')
     if dtype is None:
-        return SpecLine(f'Scalar("{name}")', f"# {parameter.type}: what a spec cannot pass")
-    return SpecLine(f'Scalar("{name}")' if dtype == "float32" else f'Scalar("{name}", "{dtype}")')
+        return _SpecLine(f'Scalar("{name}")', f"# {parameter.type}: what a spec cannot pass")
+    return _SpecLine(f'Scalar("{name}")' if dtype == "float32" else f'Scalar("{name}", "{dtype}")')
 
 
 def _names(kernel: FoundKernel, *roles: str) -> list[str]:

@@ -152,7 +152,7 @@ class WatchFindings:
 
 
 @dataclass
-class WatchRun:
+class _WatchRun:
     """Run of a check: marks for its log, each with its offset; cases that ended; the reason `why` others did not."""
 
     check: str
@@ -215,8 +215,8 @@ class LaunchWatch:
     def _of_larger(self) -> list[str]:
         return [check for check in self._checks if check in _OF_LARGER]
 
-    def _run(self, check: str, launches: "_Launches") -> WatchRun:
-        run = WatchRun(check)
+    def _run(self, check: str, launches: "_Launches") -> _WatchRun:
+        run = _WatchRun(check)
         try:
             runner = self._ready.pop(check, None) or self._start(check)
         except OSError as error:
@@ -244,7 +244,7 @@ class _Launches:
     turn: Turn
     rules: WatchRules
 
-    def launch_all(self, run: WatchRun, runner: WatchedRunner, client: RunnerClient) -> None:
+    def launch_all(self, run: _WatchRun, runner: WatchedRunner, client: RunnerClient) -> None:
         """Launch each case until the time is over, and note in `run` the ended cases and the length of the log."""
         spent = 0.0  # without waiting for the device
         for case in self.cases:
@@ -282,7 +282,7 @@ def _marked(log: bytes, marks: Sequence[tuple[int, str]]) -> bytes:
     return b"".join([*parts, log[begin:]])
 
 
-def _note(run: WatchRun, names: Sequence[str], findings: WatchFindings, *, has_memory_barriers: bool) -> None:
+def _note(run: _WatchRun, names: Sequence[str], findings: WatchFindings, *, has_memory_barriers: bool) -> None:
     """Add the results of a check: each finding that the tool counted is an objection or doubtful, even if unknown."""
     checked = run.read()
     # A race that is only a warning may be intended: between threads of a warp that stay together, as far as is known.
@@ -346,7 +346,7 @@ def _finding_text(finding: SanitizerFinding) -> str:
     return _printable(f"{kind}: {finding.message}" + (f" [{place}]" if place else ""))
 
 
-def _incomplete(run: WatchRun, checked: Checked, names: Sequence[str]) -> str:
+def _incomplete(run: _WatchRun, checked: Checked, names: Sequence[str]) -> str:
     """Return why a check without findings has not seen everything; empty if it has."""
     text = run.log.decode(errors="replace")
     failure = classify(text, 1, produced=False)
