@@ -149,7 +149,7 @@ def test_a_pull_request_is_compared_and_commented(user):
     comment = follow(user, [own]).stdout
     measured = json.loads((user.root / "comparison.json").read_text())
     assert ("main", 1) == (measured["a"], measured["counts"]["slower"])
-    assert comment.startswith("<!-- prism-bench comment -->\n\n### Prism Bench: 1 slower")
+    assert comment.startswith("<!-- prism-bench comment -->\n\n### Prism Bench: this change is ")
     assert re.search(r"^\| \*\*slower\*\* \| saxpy\\\[n=100000\\\] \| .* \| \+(99|100)\.\d % \|", comment, re.MULTILINE)
     assert "prism-bench compare --filter 'saxpy[n=100000]' -- main" in comment
     assert "https://example.org/site/compare.html" in comment

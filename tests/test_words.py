@@ -1,4 +1,4 @@
-"""Words: texts that readers see use standard terms. The list of what is not clean yet only shrinks."""
+"""Words: texts that readers see use standard terms."""
 
 import re
 import tokenize
@@ -15,9 +15,6 @@ _KEY = re.compile(r"\w*(['\"])\w+\1")
 _JS_KEY = re.compile(r"[\w$]+(?=: )")
 # This file of the theme's is not ours, and the list of words names them all.
 NOT_OURS = ("docs/pages/assets/worker.js", "scripts/plain_words.py")
-
-# Files, and folders that end in "/", which still use private words. Remove a line when its files are clean.
-NOT_YET: tuple[str, ...] = ()
 
 # Names in code and files that keep their spelling, by the file and word that name them in a string of several words.
 NAMES = {
@@ -75,22 +72,11 @@ def files() -> list[Path]:
     return [path for path in sorted(found) if path.relative_to(ROOT).as_posix() not in NOT_OURS]
 
 
-def entry(path: Path) -> str | None:
-    """Return the line of `NOT_YET` that the file is under."""
-    name = path.relative_to(ROOT).as_posix()
-    return next((one for one in NOT_YET if name == one or (one.endswith("/") and name.startswith(one))), None)
-
-
 def test_texts_use_standard_words():
-    found = {path: found_in(path) for path in files()}
-    assert len(found) > 100
-    unclean = [line for path, lines in found.items() if entry(path) is None for line in lines]
-    assert not unclean, "\n".join(unclean[:60])
-
-
-def test_the_list_has_no_clean_entry():
-    used = {entry(path) for path in files() if found_in(path)}
-    assert set(NOT_YET) <= used, f"remove from the list: {sorted(set(NOT_YET) - used)}"
+    paths = files()
+    assert len(paths) > 100
+    lines = [line for path in paths for line in found_in(path)]
+    assert not lines, "\n".join(lines[:60])
 
 
 def test_every_name_is_still_used():

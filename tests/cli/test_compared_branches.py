@@ -38,7 +38,7 @@ def test_a_spec_that_cannot_be_used_any_more_is_broken(commented, project):
     (case,) = [one for one in found["cases"] if one["case"] == "triple[n=1000]"]
     assert case["verdict"] == "not compared"
     assert case["reason"].startswith("working tree does not build: kernels/arith/triple.py: line 1: SyntaxError")
-    assert "### Prism Bench: 3 unchanged, 1 broken\n" in text
+    assert "### Prism Bench: nothing was measured: 3 cases have the same machine code; 1 broken\n" in text
     assert "**Not compared**\n\n- triple\\[n=1000\\]: working tree does not build" in text
 
 
@@ -47,7 +47,7 @@ def test_a_kernel_that_was_deleted_is_a_note(commented, project):
         (project / "kernels" / "arith" / name).unlink()
     code, found, text = commented("main")
     assert (0, ["on one side only: triple[n=1000] (1)"]) == (code, found["notes"])
-    assert "### Prism Bench: 3 unchanged\n" in text
+    assert "### Prism Bench: nothing was measured: 3 cases have the same machine code\n" in text
 
 
 def test_a_broken_spec_is_broken_where_other_cases_are_measured_too(commented, project):

@@ -203,7 +203,8 @@ def headline(comparison: ComparedFile) -> str:
         (len(unmeasured) - len(broken), "not compared"),
         (len(_untrusted(comparison)), "untrusted"),
     ]
-    pieces = [change_sentence("this change", ratios).rstrip(".")] if ratios else []
+    sentence = change_sentence("this change", ratios).rstrip(".")
+    pieces = [sentence[0].lower() + sentence[1:]] if ratios else []
     pieces += [f"{count} {word}" for count, word in counts if count]
     parts = "; ".join(pieces) or "nothing was compared"
     if any(finding.gravity == "untrusted" and finding.case is None for finding in comparison.findings):
