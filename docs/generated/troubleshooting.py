@@ -17,8 +17,8 @@ EXIT_CODES = {
 INTERRUPTED = """\
 A command that SIGINT (Ctrl-C), SIGTERM or SIGHUP ended keeps and prints what it has, and exits with 2 whatever it
 had found by then, because a part must not pass for the whole. Further signals change nothing. SIGKILL ends it at once
-and loses what was measured since the last save; saves are 60 seconds apart (`PRISM_BENCH_SAVE_SECONDS`). `monitor` and
-`exporter` exit with 0 after a signal. If results cannot be kept, on a full disk for example, a command goes on, prints
+and loses what was measured since the last save; saves are 60 seconds apart (`PRISM_BENCH_SAVE_SECONDS`). `monitor`
+exits with 0 after a signal. If results cannot be kept, on a full disk for example, a command goes on, prints
 them with a warning, and exits with 2 too."""
 LEAD = """\
 An error is one line: where, what is wrong, and what would be right. Search this page for a few words of your message;

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from prism_bench import __version__
+from prism_bench.errors import UsageError
 from prism_bench.extension import installed, offered
 from prism_bench.io import project
 
@@ -35,9 +36,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "import",
         "export",
     ),
-    "GPU": ("monitor", "exporter"),
+    "GPU": ("monitor",),
 }
 EXTENSIONS = "Extensions"
+# Commands that are now part of another one, for one release: what replaces them.
+REPLACED = {"exporter": "monitor --serve PORT"}
 
 
 class _GroupedHelp(TyperGroup):
@@ -131,6 +134,8 @@ def _modules(only: str | None) -> dict[str, str]:
     core = {name: f"{__package__}.{module}" for name, module in listed.items() if (home / f"{module}.py").is_file()}
     if only in core:
         return {only: core[only]}
+    if only in REPLACED:
+        raise UsageError(f"'{only}' is no command any more; use 'prism-bench {REPLACED[only]}'")
     added = {
         name: f"{extension.package}.{module}"
         for extension in installed()

@@ -1,4 +1,4 @@
-"""`prism-bench monitor`: a live view of the GPU."""
+"""`prism-bench monitor`: a live view of the GPU, and its values for Prometheus."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -8,15 +8,21 @@ import typer
 from rich.console import Console, RenderableType
 
 from prism_bench.cli import options
+from prism_bench.errors import UsageError
 from prism_bench.io.documents import json_text
 
 if TYPE_CHECKING:
     from prism_bench.monitor.station import CsvFile, Moment
 
 NAME = "monitor"
+_LAST_PORT = 65535
 DeviceOption = Annotated[
     list[str] | None,
     typer.Option("--device", "-d", help="Choose a GPU by index or UUID; may be repeated; default: all visible ones."),
+]
+_ServeOption = Annotated[
+    str | None,
+    typer.Option(metavar="[ADDRESS:]PORT", help="Serve the values to Prometheus there; port 0 takes a free one."),
 ]
 AlertsOption = Annotated[Path | None, typer.Option("--alerts", help="Read alert rules from this TOML file.")]
 
@@ -31,11 +37,15 @@ def command(
     sort_by: Annotated[str, typer.Option(help="Sort kernels by last, avg_time, total_time or calls.")] = "last",
     limit: Annotated[int, typer.Option(min=0, help="Show so many kernels.")] = 20,
     min_calls: Annotated[int, typer.Option(min=1, help="Leave out kernels that ran less often.")] = 1,
+    serve: _ServeOption = None,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Watch the GPU and the kernels that ran last.
 
-    Utilisation, memory, clocks, power, temperature and processes.
+    Utilisation, memory, clocks, power, temperature and processes. With --serve they are served to Prometheus under
+    DCGM's names, with the times and budgets of the newest record.
 
     A terminal shows a live view, other output a line per sample, --json an object of status, kernels, alerts and
     report. Alerts go to the webhooks of the environment.
@@ -43,6 +53,12 @@ def command(
     from prism_bench.monitor.alerts import configured
     from prism_bench.monitor.station import CsvFile, KernelQuery, station
 
+    if serve is not None:
+        refused = {"--once": once, "--csv": csv, "--json": json}
+        if any(refused.values()):
+            raise UsageError(f"{next(name for name, is_set in refused.items() if is_set)}: leave it out with --serve")
+        _serve(serve, device, alerts, interval, duration, runs, catalogue)
+        return
     rules, query, table = configured(alerts), KernelQuery(sort_by, limit, min_calls), CsvFile(csv) if csv else None
     with station(device, rules, 1 / interval, once=once, query=query) as post:
         moments = iter([post.look_once()]) if once else post.moments(interval, duration)
@@ -52,6 +68,40 @@ def command(
             return
     lost = last is not None and all(device["lost"] for device in last.snapshot["status"]["devices"])
     raise SystemExit(2 if lost else 0)
+
+
+def _serve(
+    place: str,
+    device: list[str] | None,
+    alerts: Path | None,
+    interval: float,
+    duration: float | None,
+    runs: Path,
+    catalogue: Path | None,
+) -> None:
+    """Serve the monitor's values at the place, `[ADDRESS:]PORT`, until the duration has passed."""
+    from prism_bench.monitor.alerts import configured
+    from prism_bench.monitor.exporter import LOOPBACK, MetricsCollector, serve
+    from prism_bench.monitor.station import station
+    from prism_bench.workflows.exported import exported
+
+    address, _, port = place.rpartition(":")
+    if not port.isdecimal() or int(port) > _LAST_PORT:
+        raise UsageError(f"--serve '{place}': give PORT or ADDRESS:PORT, such as 9400 or 0.0.0.0:9400")
+    address = address.strip("[]") or LOOPBACK
+    with station(device, configured(alerts), 1 / interval, once=False) as post:
+        collector = MetricsCollector(post.sampler, post.executions, lambda: exported(runs, catalogue, options.remark))
+        server, thread = serve(collector, int(port), address)
+        options.line(f"serving http://{address}:{server.server_port}/metrics")
+        try:
+            for _ in post.moments(interval, duration):
+                continue
+        except KeyboardInterrupt:
+            pass
+        finally:
+            server.shutdown()
+            server.server_close()
+            thread.join()
 
 
 def _kept(moments: "Iterable[Moment]", table: "CsvFile | None") -> "Iterator[Moment]":

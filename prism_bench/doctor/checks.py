@@ -393,7 +393,7 @@ _WANTED = {
     "scipy": ("scipy", "references that call it, evaluated on the CPU", "scipy"),
     "matplotlib": ("matplotlib", "pictures of records and of fusion", "plots"),
     "asv": ("asv", "histories with 'asv run'", "asv"),
-    "prometheus_client": ("prometheus-client", "'prism-bench exporter'", "monitor"),
+    "prometheus_client": ("prometheus-client", "'prism-bench monitor --serve'", "monitor"),
     "cupti": ("cupti-python", "launches counted and timed without ncu", "cupti"),
     "ncu_report": ("ncu-report", "ncu reports read without ncu", "ncu"),
 }

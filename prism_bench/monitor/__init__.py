@@ -6,7 +6,7 @@ sampler     readings in a thread, the evidence of a window, rules, energy per la
 executions  the last executions of kernels
 alerts      limits and current alerts
 station     a live view: JSON, CSV, delivery of alerts
-exporter    Prometheus metrics
+exporter    Prometheus metrics, for monitor --serve
 """
 
 from prism_bench.monitor.sampler import Blind, Rules, Sampler, energy_per_launch, remarks, sampling, watched

@@ -19,7 +19,6 @@ CHOOSING = (
 )  # fmt: skip
 # These show one record, which is their position; --filter chooses its cases.
 FILTERING = ("show", "export")
-SILENT = ("exporter",)  # serves instead of reporting
 VERBS = set(
     """
     Add Alert Allow Append Audit Begin Check Choose Compare Compile Copy Count Draw End Evaluate Export Find Give Import
@@ -92,7 +91,7 @@ def test_an_option_that_many_commands_share_has_one_text():
     assert dict.fromkeys(shared, 1) == {spelling: len(texts[spelling]) for spelling in shared}
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - set(SILENT)))
+@pytest.mark.parametrize("name", sorted(COMMANDS))
 def test_every_command_that_reports_has_json(name):
     assert any("--json" in one.opts for one in COMMANDS[name].params)
 

@@ -1,4 +1,4 @@
-"""`prism-bench exporter` beside records that are damaged, missing or still being written."""
+"""`prism-bench monitor --serve` next to records that are damaged, missing or still being written."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""`prism-bench monitor`, `exporter` and `doctor` on the scripted GPU."""
+"""`prism-bench monitor` and `doctor` on the scripted GPU."""
 
 import json
 import os
@@ -145,7 +145,7 @@ def test_a_reader_that_leaves_ends_it_quietly(gpu, seen):
 
 def test_the_exporter_says_where_it_serves(shell, gpu):
     pytest.importorskip("prometheus_client")
-    found = shell("exporter", "--port", "0", "--duration", "0.1", "--interval", "0.1")
+    found = shell("monitor", "--serve", "0", "--duration", "0.1", "--interval", "0.1")
     assert 0 == found.code
     assert found.out.startswith("serving http://127.0.0.1:")
 
@@ -164,3 +164,21 @@ def test_the_doctor_for_people_names_cause_and_cure(shell, gpu):
     shown = shell("doctor").out
     assert "the driver unloads between processes" in shown
     assert "nvidia-persistenced" in shown
+
+
+@pytest.mark.parametrize("place", ["x", "1:2:x", "70000", "localhost:"])
+def test_a_place_that_nothing_can_be_served_at_is_refused(shell, gpu, place):
+    found = shell("monitor", "--serve", place)
+    assert (2, "") == (found.code, found.out)
+    assert f"--serve '{place}': give PORT or ADDRESS:PORT" in found.err
+
+
+def test_what_is_shown_is_not_served(shell, gpu):
+    found = shell("monitor", "--serve", "0", "--once")
+    assert (2, "prism-bench: --once: leave it out with --serve\n") == (found.code, found.err)
+
+
+def test_the_exporter_names_what_replaces_it(shell):
+    found = shell("exporter", "--port", "0")
+    assert 2 == found.code
+    assert "prism-bench: 'exporter' is no command any more; use 'prism-bench monitor --serve PORT'\n" == found.err
