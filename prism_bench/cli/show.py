@@ -31,6 +31,7 @@ def command(
     that show it, the distance to its limit, and what a fix would bring.
     """
     from prism_bench.analysis.summary import with_cases
+    from prism_bench.io.documents import no_collection
     from prism_bench.record import store
     from prism_bench.report.plain import view
     from prism_bench.report.terminal.record import summary_view
@@ -38,12 +39,14 @@ def command(
     if why:
         _explain(store.read(record or store.newest(runs)), why, runs, json=json)
         return
-    kernels = options.open_catalogue(catalogue)
-    read = with_cases(store.read(record or store.newest(runs)), filter or ())
-    if json:
-        options.print_json(view(read, kernels, must_be_held=False))
-    else:
-        options.out().print(summary_view(read, kernels, must_be_held=False, every_peer=bool(filter), everything=all))
+    with no_collection():
+        kernels = options.open_catalogue(catalogue)
+        read = with_cases(store.read(record or store.newest(runs)), filter or ())
+        if json:
+            options.print_json(view(read, kernels, must_be_held=False))
+        else:
+            shown = summary_view(read, kernels, must_be_held=False, every_peer=bool(filter), everything=all)
+            options.out().print(shown)
 
 
 def _explain(record: "RunRecord", name: str, runs: Path, *, json: bool) -> None:

@@ -36,6 +36,7 @@ from prism_bench.units import count_text, time_text
 IMPORTED = "imported"  # family and label of a case that another tool measured
 TESTED = "pytest"  # family of a case that a test timed: its name is the test's node id
 STATUSES = get_args(Status)
+NOT_TIMED = "not timed, because "  # begins the reason of a case whose kernel is wrong at an edge
 _EDGES = ("edge", "golden")  # labels of cases that are verified and not timed
 _PLOTTED = 30  # cases of one plot at most: more rows cannot be read
 _PEER = "peer:"

@@ -17,7 +17,7 @@ from prism_bench.measure import shuffled
 from prism_bench.measure.plausibility import judged, measured_limits, peaks_of
 from prism_bench.monitor.executions import ExecutionJournal, executions_of
 from prism_bench.record.identity import boards_together
-from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import NOT_TIMED, CaseResult, RunRecord
 from prism_bench.run.measuring import COMPILING, TIMED, UNTIMED
 from prism_bench.run.peers import peers_far_behind, peers_without_time
 from prism_bench.run.pool import (
@@ -35,7 +35,6 @@ from prism_bench.run.pool import (
 from prism_bench.run.precompile import KernelCompilation, PeerCompilation, ahead_tasks
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import (
-    NOT_TIMED,
     RunClock,
     RunSpan,
     Settings,

@@ -159,7 +159,6 @@ def from_plain(plain: dict[str, Any]) -> Settings:
 
 # Builder of run records: every kind of run gets machine, software, commit, catalogue and times from here.
 
-NOT_TIMED = "not timed, because "  # begins the reason of a case whose kernel is wrong at an edge
 
 _BUILT_IN = "built-in"  # the name of this package's catalogue in records
 

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.record.run_record import NOT_TIMED, CaseResult, RunRecord
 from prism_bench.report.plain import (
     Alike,
     EntryDifferenceJson,
@@ -22,7 +22,6 @@ from prism_bench.report.plain import (
     code_difference_json,
 )
 from prism_bench.report.terminal.tables import FittedTable, few_lines, middle_cut, names_text
-from prism_bench.run.settings import NOT_TIMED
 from prism_bench.spec.case import Case
 from prism_bench.units import bytes_text, count_text, rate_text
 from prism_bench.workflows.compile_table import CodeChange, CompileRow, Complaint, SourceCuts, together

@@ -13,7 +13,7 @@ from prism_bench.analysis.run_analysis import Finding, Reading, read
 from prism_bench.analysis.summary import condition_texts, conditions, time_spent, window_seconds
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.plausibility import is_bandwidth
-from prism_bench.record.run_record import IMPORTED, RunRecord
+from prism_bench.record.run_record import IMPORTED, NOT_TIMED, RunRecord
 from prism_bench.report.headline import (
     UNSTABLE_MEANING,
     UNSTABLE_TIME,
@@ -29,7 +29,6 @@ from prism_bench.report.headline import (
 from prism_bench.report.plain import Alike, alike, devices_text, machine_name
 from prism_bench.report.terminal.tables import FittedTable, few_lines, middle_cut, names_text
 from prism_bench.report.view import CaseTable, CaseView, Cell, Column, case_views, table_of
-from prism_bench.run.settings import NOT_TIMED
 from prism_bench.units import count_text, duration_text, rate_text, time_text
 
 _STYLES = {"good": "green", "bad": "bold red", "warn": "yellow", "muted": "dim"}
