@@ -168,6 +168,21 @@ def test_import_is_light(words):
     assert not tops & {"triton", "cutlass", "cuda", "numba", "llvmlite", "warp", "jax"}, "compilers of kernel languages"
 
 
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [
+        ("from prism_bench.cli import app", {"numpy", "pandas", "cupy", "torch", "matplotlib", "jinja2"}),
+        ("sys.argv[1:] = ['--version']; from prism_bench.cli import main; main()", {"numpy", "typer", "rich"}),
+    ],
+    ids=["commands", "version"],
+)
+def test_the_command_line_starts_without(words, heavy):
+    script = f"import sys, atexit; atexit.register(lambda: print(*sys.modules)); {words}"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=HOUSE)
+    tops = {name.split(".")[0] for name in loaded.stdout.split()}
+    assert "prism_bench" in tops and not tops & heavy
+
+
 @pytest.mark.parametrize("module", ["prism_bench.io.files", "prism_bench.spec"])
 def test_the_package_itself_loads_nothing(module):
     """A command guards itself against signals first: what is imported before that would end in a traceback."""

@@ -8,7 +8,7 @@ small.
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.pipelines import pipelines
+from prism_bench.extensions.pipelines.definitions import pipelines
 from prism_bench.extensions.pipelines.pipeline import Prepared
 from prism_bench.extensions.pipelines.session import check_results, check_stages
 

@@ -16,7 +16,6 @@ from prism_bench.errors import UsageError
 from prism_bench.io import files
 from prism_bench.io.files import Saver
 from prism_bench.io.installation import pip_install
-from prism_bench.run.pool import worker_of
 
 if TYPE_CHECKING:  # these take long to load
     from prism_bench.doctor import Check
@@ -25,7 +24,6 @@ if TYPE_CHECKING:  # these take long to load
     from prism_bench.run.task_run import TaskPlan
     from prism_bench.run.task_worker import Programs
 
-_WORKER = worker_of("prism_bench.extensions.memory.worker")
 
 _TraceOption = Annotated[
     list[Path] | None,
@@ -66,12 +64,14 @@ def command(
         _print(_read(source), json)
         return
     from prism_bench.extensions.memory.replay import contest, installed_programs
+    from prism_bench.run.pool import worker_of
     from prism_bench.run.task_run import TaskPlan
 
     begun, opened = time.perf_counter(), options.choose_backend("cuda", quiet=json).name
     save = Saver(_writer(records))
     with files.held():
-        plan = TaskPlan(options.open_catalogue(catalogue), opened, (), _WORKER, processes=processes)
+        worker = worker_of("prism_bench.extensions.memory.worker")
+        plan = TaskPlan(options.open_catalogue(catalogue), opened, (), worker, processes=processes)
         with tempfile.TemporaryDirectory() as folder:
             programs = installed_programs()
             traces = trace or _recorded(plan, records or Path(folder), programs)

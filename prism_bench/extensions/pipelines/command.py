@@ -105,7 +105,7 @@ def _launched(
     names: list[str], catalogue: "Catalogue", label: str, backend: "Backend", tuned: bool
 ) -> "tuple[Catalogue, dict[str, Any]]":
     """Return the catalogue with the choices for every stage, and their facts for the record."""
-    from prism_bench.extensions.pipelines import pipelines
+    from prism_bench.extensions.pipelines.definitions import pipelines
     from prism_bench.extensions.pipelines.pipeline import placed
 
     cases = [stage.case for pipeline in pipelines(names) for stage in placed(pipeline, label, catalogue)]
@@ -117,7 +117,7 @@ def _launched(
 def _measured(
     names: list[str], forms: Sequence[str], plan: "TaskPlan", save: "Callable[[RunRecord], None]"
 ) -> "RunRecord":
-    from prism_bench.extensions.pipelines import pipelines
+    from prism_bench.extensions.pipelines.definitions import pipelines
     from prism_bench.extensions.pipelines.worker import tasks_of
     from prism_bench.run.task_run import ComparisonSide, measure_sides
 

@@ -5,8 +5,8 @@ import pytest
 
 from prism_bench.backends import open_backend
 from prism_bench.errors import BackendUnavailable, SpecError, UsageError
-from prism_bench.extensions.pipelines import KNOWN
 from prism_bench.extensions.pipelines import definitions as images
+from prism_bench.extensions.pipelines.definitions import KNOWN
 from prism_bench.extensions.pipelines.pipeline import Prepared, form
 from prism_bench.extensions.pipelines.session import check_results, check_stages
 from tests.built_in import CATALOGUE

@@ -7,8 +7,7 @@ import pytest
 
 from prism_bench.backends import open_backend
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.pipelines import INTEGRATION, KNOWN
-from prism_bench.extensions.pipelines.definitions import PHASES
+from prism_bench.extensions.pipelines.definitions import INTEGRATION, KNOWN, PHASES
 from prism_bench.extensions.pipelines.pipeline import Prepared
 from prism_bench.extensions.pipelines.session import check_results, check_stages
 from tests.built_in import CATALOGUE

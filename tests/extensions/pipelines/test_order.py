@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.backends.numpy_reference import NumpyBackend
-from prism_bench.extensions.pipelines import KNOWN
+from prism_bench.extensions.pipelines.definitions import KNOWN
 from prism_bench.extensions.pipelines.pipeline import Prepared, form, place_of
 from tests.built_in import CATALOGUE
 from tests.extensions.pipelines.toys import TOY

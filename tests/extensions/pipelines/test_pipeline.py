@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prism_bench.errors import SpecError, UsageError
-from prism_bench.extensions.pipelines import KNOWN, pipelines
+from prism_bench.extensions.pipelines.definitions import KNOWN, pipelines
 from prism_bench.extensions.pipelines.pipeline import Stage, lanes, placed, together
 from prism_bench.spec.case import Device
 from prism_bench.spec.workload import Workload

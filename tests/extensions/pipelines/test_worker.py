@@ -3,7 +3,7 @@
 import pytest
 
 from prism_bench.errors import UsageError
-from prism_bench.extensions.pipelines import pipelines
+from prism_bench.extensions.pipelines.definitions import pipelines
 from prism_bench.extensions.pipelines.worker import tasks_of
 from tests.built_in import CATALOGUE
 

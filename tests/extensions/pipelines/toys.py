@@ -1,6 +1,6 @@
 """Small pipelines of the catalogue's kernels, right ones and broken ones."""
 
-from prism_bench.extensions.pipelines import Pipeline, Stage
+from prism_bench.extensions.pipelines.pipeline import Pipeline, Stage
 from prism_bench.spec.workload import Workload
 
 SIZES = {"small": Workload(n=8), "S0": Workload(n=100)}

@@ -11,7 +11,6 @@ import typer
 from prism_bench.cli import measuring, options, run
 from prism_bench.errors import UsageError
 from prism_bench.io import project
-from prism_bench.io.workers import environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -135,6 +134,8 @@ def _require_gpu() -> None:
 
     A child looks, so that this process holds no device while its parts measure.
     """
+    from prism_bench.io.workers import environment
+
     looks = "from prism_bench.backends import open_default; print(*open_default())"
     done = subprocess.run([sys.executable, "-c", looks], env=environment(), capture_output=True, text=True)
     if "backend numpy_reference, because" in done.stdout:
