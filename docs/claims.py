@@ -92,7 +92,7 @@ class KeptClaims:
         """Return the page of all claims, as Markdown."""
         head = (
             "# Claims\n\nWritten by `scripts/readme` from the files here. The ratio is the baseline's time over the "
-            "kernel's.\nAnybody can replay one: `prism-bench replay reports/claims/MACHINE/NAME.json` measures both "
+            "kernel's.\nAnybody can replay one: `prism-bench claim reports/claims/MACHINE/NAME.json` measures both "
             "sides again.\n"
         )
         parts = [head]
@@ -110,7 +110,7 @@ class KeptClaims:
         rows = [one.row for one in self.all if "_chain" in one.claim.kernel.case and one.is_of_forms]
         if not rows:
             return "No claim about a chain is kept yet."
-        head = "One launch against separate launches, each as a [claim](publish.md) that `prism-bench replay` checks:"
+        head = "One launch against separate launches, each as a [claim](publish.md) that `prism-bench claim` checks:"
         return "\n".join([head, "", _HEAD, *rows])
 
     def sentence(self, shown: dict[str, str]) -> str:
@@ -125,7 +125,7 @@ class KeptClaims:
         names, place = ", ".join(case.partition("[")[0] for case in held), PAGE.as_posix()
         some = f"{count_text(len(held), 'line')} ({names}) {'is' if len(held) == 1 else 'are'} in the"
         whole = "Each line is in the" if len(held) == len(shown) else some
-        return f"{whole} [claims]({place}), with code and samples, which `prism-bench replay` checks."
+        return f"{whole} [claims]({place}), with code and samples, which `prism-bench claim` checks."
 
 
 def _holds(claim: Claim, text: str) -> bool:

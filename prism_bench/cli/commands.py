@@ -40,7 +40,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 EXTENSIONS = "Extensions"
 # Commands that are now part of another one, for one release: what replaces them.
-REPLACED = {"exporter": "monitor --serve PORT"}
+REPLACED = {"exporter": "monitor --serve PORT", "replay": "claim CLAIM"}
 
 
 class _GroupedHelp(TyperGroup):

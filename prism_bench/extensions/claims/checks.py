@@ -31,6 +31,7 @@ from prism_bench.extensions.claims.document import (
     baseline_name,
     decoded,
     derived,
+    has_format,
     limits_of,
     missing_of,
     read_inside,
@@ -286,12 +287,25 @@ def compiled_in_jail(case: Case, device: Device, cell: "JailCell") -> Recompiled
 
 SECONDS = 30.0
 _LOCAL = ("localhost", "127.0.0.1", "::1")
+_FILE_SUFFIXES = (".json", ".html", ".gz", ".csv")  # of claims, their pages, and records: no kernel's name has them
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def is_address(place: str) -> bool:
     """Return whether a place is a web address rather than a file."""
     return bool(_ADDRESS.match(place))
+
+
+def is_claim(place: str) -> bool:
+    """Return whether a place is an address, a page, or a file with the format of a claim.
+
+    A pipe, which can be read once, is taken for a claim. A ResultsError for the name of a file that does not exist.
+    """
+    path = Path(place)
+    if is_address(place) or path.is_fifo():
+        return True
+    is_file = path.is_file() or (not path.exists() and path.suffix in _FILE_SUFFIXES)
+    return is_file and has_format(_content(place))
 
 
 def fetched(place: str) -> bytes:

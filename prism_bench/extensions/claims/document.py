@@ -448,6 +448,22 @@ def written_inside(claim: Claim) -> str:
     return encoded(claim).decode().strip().replace("<", "\\u003c").replace("\u2028", "\\u2028")
 
 
+class _Head(msgspec.Struct):
+    """The member of a JSON document that names its format."""
+
+    format: str = ""
+
+
+def has_format(content: bytes) -> bool:
+    """Return whether the content of a file is a page, or JSON with the format of a claim."""
+    if content.startswith(_HTML):
+        return True
+    try:
+        return msgspec.json.decode(content, type=_Head).format == FORMAT
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return False
+
+
 def read_inside(content: bytes, origin: str) -> bytes:
     """Return the bytes of the claim inside a page, or the content if it is no page.
 

@@ -432,7 +432,11 @@ def of_record(
     path: Path, catalogue: Catalogue, *, case: str | None = None, against: str | None = None, metric: str | None = None
 ) -> Claim:
     """Return the claim about a case of one record, against a peer or another form of the same record."""
-    record = _record(path)
+    try:
+        record = _record(path)
+    except ResultsError as error:
+        reason = str(error).removeprefix(f"{path}: ")
+        raise ResultsError(f"{path}: neither a claim nor a readable run record: {reason}") from error
     return of_result(record, _chosen(record.cases, case), catalogue, against=against, metric=metric)
 
 

@@ -72,5 +72,5 @@ def test_a_page_is_replayed_as_its_claim(shell, claim, catalogue, tmp_path):  # 
     (tmp_path / "forged.html").write_text(claim_page(claim).replace(claim.sentence, claim.sentence.replace("2.", "9.")))
     (tmp_path / "other.html").write_text("<!doctype html><p>No claim.</p>")
     for place, words in (("forged.html", "digest"), ("other.html", "a page without a claim")):
-        found = shell("replay", place, "--catalogue", catalogue.folder)
+        found = shell("claim", place, "--catalogue", catalogue.folder)
         assert (2, True) == (found.code, words in found.err), found.err

@@ -1,8 +1,10 @@
 """A claim's page and badge, its signature, and the commands."""
 
 import json
+import os
 import re
 import stat
+from threading import Thread
 from xml.etree import ElementTree
 
 import pytest
@@ -31,7 +33,7 @@ def test_the_page_holds_the_claim_and_needs_nothing_else(claim):
     page = claim_page(claim, file="https://example.org/c.json")
     inside = re.search(r'<script type="application/json" id="claim">(.*?)</script>', page, re.DOTALL)[1]
     assert json.loads(encoded(claim)) == json.loads(inside)
-    assert "prism-bench replay https://example.org/c.json" in page
+    assert "prism-bench claim https://example.org/c.json" in page
     assert "What would refute it" in page
     assert not re.search(r'(src|href)="(?!#)', page), "it opens from disk"
     for picture in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
@@ -148,7 +150,7 @@ def test_what_no_measurement_can_mend_is_refused_before_it(shell, kept, monkeypa
 
 def test_a_replay_does_not_write_over_its_claim(shell, claim, tmp_path):  # noqa: F811
     (tmp_path / "claim.json").write_bytes(encoded(claim))
-    found = shell("replay", "claim.json", "--output", "claim.json")
+    found = shell("claim", "claim.json", "--output", "claim.json")
     assert (2, True) == (found.code, "--output claim.json: the command reads this file" in found.err), found.err
 
 
@@ -156,13 +158,65 @@ def test_the_page_of_a_replay_names_the_file_and_not_its_folder(shell, claim, ca
     path = tmp_path / "private" / "claim.json"
     path.parent.mkdir()
     path.write_bytes(encoded(claim))
-    shell("replay", path, "--catalogue", catalogue.folder, "--backend", "emulator", "--html", "c.html")
+    shell("claim", path, "--catalogue", catalogue.folder, "--backend", "emulator", "--html", "c.html")
     page = (tmp_path / "c.html").read_text()
-    assert "prism-bench replay claim.json" in page and "private" not in page
+    assert "prism-bench claim claim.json" in page and "private" not in page
 
 
-def test_what_is_no_claim_is_not_replayed(shell, tmp_path):  # noqa: F811
-    (tmp_path / "x.json").write_text("{}")
-    for place, words in (("x.json", "not a claim"), ("none.json", "none.json"), ("http://example.org/c", "https://")):
-        found = shell("replay", place)
-        assert (2, True) == (found.code, words in found.err), found.err
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [("x.json", "x.json: neither a claim nor a readable run record: none of asv"),
+     ("text.json", "text.json: neither a claim nor a readable run record: not readable JSON"),
+     ("none.json", "none.json: No such file"), ("http://example.org/c", "https://"),
+     ("other.html", "a page without a claim")],
+)  # fmt: skip
+def test_what_is_no_claim_is_not_replayed(shell, tmp_path, place, words):  # noqa: F811
+    (tmp_path / "x.json").write_text('{"format": "prism-bench replay"}')
+    (tmp_path / "text.json").write_text("text")
+    (tmp_path / "other.html").write_text("<!doctype html>")
+    found = shell("claim", place)
+    assert (2, "", True) == (found.code, found.out, words in found.err), found.err
+
+
+@pytest.mark.parametrize(
+    "more", [("--case", "S0"), ("--against", "x"), ("--metric", "hot_time"), ("--sign", "sigstore")]
+)
+def test_what_makes_a_claim_is_refused_with_a_claim_to_replay(shell, claim, tmp_path, more):  # noqa: F811
+    (tmp_path / "c.json").write_bytes(encoded(claim))
+    found = shell("claim", "c.json", *more)
+    message = f"prism-bench: {more[0]}: leave it out with c.json, which is a claim to replay\n"
+    assert (2, "", message) == (found.code, found.out, found.err)
+
+
+@pytest.mark.parametrize("more", [("--trust-source",), ("--signed-by", "minisign:ann")])
+def test_what_guards_a_replay_is_refused_where_a_claim_is_made(shell, kept, more):  # noqa: F811
+    for operand in ("record.json.gz", "triple"):
+        found = shell("claim", operand, *kept[1], *more)
+        message = f"prism-bench: {more[0]}: leave it out with {operand}, which is no claim to replay\n"
+        assert (2, "", message) == (found.code, found.out, found.err)
+
+
+def test_a_claim_is_replayed_alone_and_writes_no_answer_by_itself(shell, claim, catalogue, tmp_path):  # noqa: F811
+    (tmp_path / "c.json").write_bytes(encoded(claim))
+    for words in (("c.json", "triple"), ("triple", "c.json")):
+        found = shell("claim", *words)
+        assert (2, "prism-bench: c.json: it is a claim; name it alone to replay it\n") == (found.code, found.err)
+    found = shell("claim", "c.json", "--catalogue", catalogue.folder, "--backend", "emulator")
+    assert (3, True) == (found.code, "cannot be decided here" in found.out), found.err
+    assert [tmp_path / "c.json"] == list(tmp_path.glob("*.json"))
+
+
+def test_a_claim_is_replayed_from_a_pipe(shell, claim, tmp_path):  # noqa: F811
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=pipe.write_bytes, args=(encoded(claim),))
+    writer.start()
+    found = shell("claim", pipe, "--signed-by", "x")
+    writer.join()
+    assert "--signed-by x: write minisign:PUBLIC_KEY" in found.err
+
+
+def test_replay_names_what_replaces_it(shell):  # noqa: F811
+    found = shell("replay", "claim.json")
+    message = "prism-bench: 'replay' is no command any more; use 'prism-bench claim CLAIM'\n"
+    assert (2, message) == (found.code, found.err)

@@ -1,4 +1,4 @@
-"""`prism-bench claim`: a speed-up as one file that anyone can replay."""
+"""`prism-bench claim`: a speed-up as one file that anyone can replay, and its replay."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +19,11 @@ _DEFAULT_OUTPUT = Path("claim.json")
 _OPERAND = "a record, a kernel or kernel:variant, a folder or a commit"
 
 _BaselineArgument = Annotated[
-    str, typer.Argument(help=f"Name the baseline: {_OPERAND}. Alone: the record or kernel with peers.")
+    str,
+    typer.Argument(
+        help=f"Name the baseline: {_OPERAND}. Alone: the record or kernel with peers, "
+        "or a claim to replay: its file, its page, or an address with https://."
+    ),
 ]
 _KernelArgument = Annotated[str | None, typer.Argument(help="Name what is claimed to be faster, likewise.")]
 _CaseOption = Annotated[
@@ -31,7 +35,27 @@ _AgainstOption = Annotated[
 _MetricOption = Annotated[
     str | None, typer.Option(help="Choose a metric, such as hot_time; default: cold_time, on a CPU wall_time.")
 ]
-_OutputOption = Annotated[Path, typer.Option("--output", "-o", help="Write the claim to this file.")]
+_TrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust-source", help="Run code of a replayed claim that the catalogue here does not have, without a jail."
+    ),
+]
+_SignedOption = Annotated[
+    str | None,
+    typer.Option(
+        "--signed-by",
+        help="Refuse to replay what has no signature minisign:PUBLIC_KEY or sigstore:IDENTITY,ISSUER.",
+    ),
+]
+_OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="Write the claim to this file, or the answer of a replay; default: claim.json for a claim.",
+    ),
+]
 _SignOption = Annotated[str | None, typer.Option("--sign", help="Add a signature by minisign:KEY_FILE or by sigstore.")]
 _PageOption = Annotated[Path | None, typer.Option("--html", help="Write its page to this HTML file, too.")]
 _BadgeOption = Annotated[Path | None, typer.Option("--badge", help="Write its badge to this SVG file, too.")]
@@ -46,23 +70,62 @@ def command(
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
     processes: measuring.ProcessesOption = 5,
-    output: _OutputOption = _DEFAULT_OUTPUT,
+    trust_source: _TrustOption = False,
+    signed_by: _SignedOption = None,
+    output: _OutputOption = None,
     sign: _SignOption = None,
     page: _PageOption = None,
     badge: _BadgeOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Write a measured speed-up as one file that anyone can replay.
+    """Write a measured speed-up as a claim, or replay a claim.
 
-    The file has both sides' sources, launches and machine code, the reference, the samples and the protocol. Without
-    records both sides are measured now, in turn.
+    A claim is one file with both sides' sources, launches and machine code, the reference, the samples and the
+    protocol. Without records both sides are measured now, in turn.
+
+    A claim alone is replayed: its hashes, outputs and ratio are checked on this machine. Without the GPU that it needs,
+    its outputs are verified on the emulator, and the answer names what stays open. Ends with 0 where it is reproduced,
+    1 where it is not or in part, 3 where that cannot be decided here.
     """
+    from prism_bench.extensions.claims.checks import is_claim
+
+    made_with = {"--case": case, "--against": against, "--metric": metric, "--sign": sign}
+    replayed_with = {"--trust-source": trust_source, "--signed-by": signed_by}
+    claim = next((operand for operand in (a, b) if operand and is_claim(operand)), None)
+    if claim and b:
+        raise UsageError(f"{claim}: it is a claim; name it alone to replay it")
+    refused = [option for option, value in (made_with if claim else replayed_with).items() if value]
+    if refused:
+        reason = "a claim to replay" if claim else "no claim to replay"
+        raise UsageError(f"{refused[0]}: leave it out with {a}, which is {reason}")
+    if claim:
+        _replay(claim, backend, catalogue, processes, trust_source, signed_by, (output, page, badge), json=json)
+    else:
+        places = output or _DEFAULT_OUTPUT, page, badge
+        _make(a, b, case, against, metric, backend, catalogue, processes, places, sign, json=json)
+
+
+def _make(
+    a: str,
+    b: str | None,
+    case: str | None,
+    against: str | None,
+    metric: str | None,
+    backend: str | None,
+    catalogue: Path | None,
+    processes: int,
+    places: tuple[Path, Path | None, Path | None],
+    sign: str | None,
+    *,
+    json: bool,
+) -> None:
+    """Write the claim of these operands to the first place, its page and its badge to the others."""
     from prism_bench.extensions.claims.checks import sign as signed
     from prism_bench.extensions.claims.document import encoded
     from prism_bench.extensions.claims.making import of_builds, of_kernel, of_record, of_records
     from prism_bench.extensions.claims.page import claim_json, claim_view, show_claim
-    from prism_bench.io.files import write_atomically
 
+    output, page, badge = places
     are_records = _are_records((a, b), against)
     _require_feasible({"--output": output, "--html": page, "--badge": badge}, (a, b or a), metric, sign)
     code = options.open_catalogue(catalogue)
@@ -76,12 +139,44 @@ def command(
                 claim = of_builds((a, b), code, measurement, case=case, metric=metric)
             else:
                 claim = of_kernel(a, code, measurement, case=case, against=against, metric=metric)
-    write_atomically(output, encoded(claim))
+    files.write_atomically(output, encoded(claim))
     options.remark(f"claim: {output}")
     show_claim(claim, None, (page, badge), output.name)
     if sign:
         options.remark(f"signature: {signed(output, sign)}")
     options.show(lambda: claim_json(claim), lambda: claim_view(claim), json=json)
+
+
+def _replay(
+    claim: str,
+    backend: str | None,
+    catalogue: Path | None,
+    processes: int,
+    trust_source: bool,
+    signed_by: str | None,
+    places: tuple[Path | None, Path | None, Path | None],
+    *,
+    json: bool,
+) -> None:
+    """Replay the claim and write its answer, its page and its badge to the places; end with the answer's exit code."""
+    from prism_bench.extensions.claims.checks import checked, fetched, is_address, require_signature
+    from prism_bench.extensions.claims.document import canonical
+    from prism_bench.extensions.claims.page import replay_json, replay_view, require_places, show_claim
+    from prism_bench.extensions.claims.replaying import ClaimReplay
+
+    output, page, badge = places
+    require_places({"--output": output, "--html": page, "--badge": badge}, [claim])
+    content = fetched(claim)
+    document, records = checked(content, claim)
+    options.remark(f"signature: {require_signature(claim, content, signed_by)}")
+    with files.held(), measuring.progress_bar() as report:
+        known = options.open_catalogue(catalogue)
+        replay = ClaimReplay(document, records, known, backend, processes, trusted=trust_source, report=report).replay()
+    if output:
+        files.write_atomically(output, f"{canonical(replay)}\n".encode())
+    show_claim(document, replay, (page, badge), claim if is_address(claim) else Path(claim).name)
+    options.show(lambda: replay_json(replay), lambda: replay_view(replay), json=json)
+    raise SystemExit(replay.exit_code)
 
 
 def _require_feasible(
