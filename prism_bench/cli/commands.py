@@ -27,7 +27,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "noise",
         "boards",
         "show",
-        "digest",
         "comment",
         "nightly",
         "history",
@@ -40,7 +39,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 EXTENSIONS = "Extensions"
 # Commands that are now part of another one, for one release: what replaces them.
-REPLACED = {"exporter": "monitor --serve PORT", "replay": "claim CLAIM"}
+REPLACED = {"exporter": "monitor --serve PORT", "replay": "claim CLAIM", "digest": "comment --since 7d"}
 
 
 class _GroupedHelp(TyperGroup):

@@ -70,7 +70,7 @@ def questions(bench: FuzzBench) -> dict[str, tuple[object, ...]]:
         "check --json": ("check", record, *runs, *kernels, "--json", "--github"),
         "compare": ("compare", bench.old, record, "--all"),
         "compare --json": ("compare", record, bench.old, "--json"),
-        "digest": ("digest", *runs, *kernels, "--since", "2026-01-01", "--html", out / "digest.html"),
+        "digest": ("comment", *runs, *kernels, "--since", "2026-01-01", "--html", out / "digest.html"),
         "report": ("report", *runs, *kernels, "--output", out / "site"),
         "export": ("export", record, "--output", out / "samples.csv"),
         "export asv": ("export", record, "--format", "asv", "--output", out / "asv"),

@@ -66,7 +66,7 @@ def test_a_step_is_that_of_a_commit_in_whatever_order_they_were_measured(shell, 
 
 def test_digest_reports_a_step_that_a_backfill_confirmed(shell, imported, tmp_path):
     imported(NEWEST_FIRST)
-    found = shell("digest", *STORE, "--since", "2025-10-01", "--json").json
+    found = shell("comment", *STORE, "--since", "2025-10-01", "--json").json
     assert [HASHES[12][:8]] == [one["message"].rpartition("..")[2].rstrip("]") for one in found["machines"][0]["worse"]]
 
 

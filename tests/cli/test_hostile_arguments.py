@@ -16,12 +16,16 @@ from prism_bench.cli import app
 from tests.cli.conftest import TOYS
 
 # Options whose file or folder must be there; whatever else takes a path may make it.
-SOURCES = ("catalogue", "source", "record", "results", "parts", "trace", "a", "b", "latencies", "counters", "sample")
+SOURCES = (
+    "catalogue", "source", "record", "results", "parts", "trace", "a", "b", "latencies", "counters", "sample",
+    "comparison",
+)  # fmt: skip
 # What keeps a command small that begins to work before it looks at the option.
 SMALL = {
     "backend": ("--backend", "null"), "filter": ("--filter", "double"), "label": ("--label", "S0"),
     "processes": ("--processes", "1"), "peers": ("--no-peers",), "catalogue": ("--catalogue", TOYS),
     "task": ("--task", "double"), "seconds": ("--seconds", "0"), "once": ("--once",), "duration": ("--duration", "0"),
+    "since": ("--since", "7d"),
 }  # fmt: skip
 # Reads the built-in catalogue each time, a second: two kinds of what is wrong, which the same reader refuses elsewhere.
 FEW = {"fusion": ("missing", "binary.json.gz")}
@@ -68,10 +72,11 @@ def words_for(command, option, path):
     options, words = options_of(command), [command.name]
     for name, (info, _) in options.items():
         if isinstance(info, ArgumentInfo):
-            words += [path] if name == option or info.default is ... else []
+            words += [path] if name == option or (info.default is ... and name != "comparison") else []
         elif name == option:
             words += [FLAGS[command.name][name], path]
-        elif name in SMALL and (command.name, name) != ("fusion", "catalogue"):  # the toys make no chain
+        elif name in SMALL and (command.name, name) != ("fusion", "catalogue") and option != "comparison":
+            # The toys make no chain, and with a comparison 'comment' takes nothing of a digest.
             words += SMALL[name]
     return [*words, *(("--output", "samples.csv") if (command.name, option) == ("export", "record") else ())]
 

@@ -40,7 +40,8 @@ def test_every_command_is_in_the_contract(product, tmp_path):
     commands = "\n".join((GOLDEN / f"{name}.txt").read_text(encoding="utf-8") for name in TRANSCRIPTS)
     ran = re.findall(r"^[$~] (?:\S+=\S+ )*prism-bench (\w+) (.*)", commands, re.MULTILINE)
     assert set(listed) == {name for name, words in ran if words.startswith("--help")}
-    assert set(listed) == {name for name, words in ran if not words.startswith("--help")}
+    # Some transcripts also run removed commands, which print what replaces them.
+    assert set(listed) <= {name for name, words in ran if not words.startswith("--help")}
 
 
 def test_golden_files_are_small():

@@ -4,7 +4,7 @@ nightly   the nightly run of a catalogue, in parts, after which a killed job goe
 keeping   the history of records: a branch, a folder or a bucket
 asv_runs  the same samples handed over to asv
 comment, forges   the comment on a pull request, and where it is posted
-digest    what changed since a day
+digest    what changed since a day, for comment --since
 alerts    webhooks, each alert once
 """
 
@@ -13,7 +13,6 @@ from prism_bench.extension import Extension
 EXTENSION = Extension(
     "ci",
     commands={
-        "digest": "commands.digest",
         "comment": "commands.comment",
         "nightly": "commands.nightly",
         "history": "commands.history",

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.extensions.ci.forges.conftest import TOKEN, forge, github  # noqa: F401
 
 STORED = Path(__file__).resolve().with_name("comment")
@@ -51,3 +53,14 @@ def test_a_file_that_is_no_comparison_ends_with_2(shell, tmp_path):
     (tmp_path / "c.json").write_text("{}")
     ended = shell("comment", tmp_path / "c.json")
     assert 2 == ended.code and "not a comparison; 'prism-bench compare --json' prints one" in ended.err
+
+
+@pytest.mark.parametrize("option", ["--since", "--markdown", "--html", "--catalogue"])
+def test_what_makes_a_digest_is_refused_with_a_comparison(shell, option):
+    ended = shell("comment", STORED / "comparison.json", option, "7d")
+    assert (2, "", f"prism-bench: {option}: leave it out with a comparison\n") == (ended.code, ended.out, ended.err)
+
+
+def test_without_a_comparison_and_a_day_both_are_named(shell):
+    ended = shell("comment")
+    assert 2 == ended.code and "'prism-bench compare --json' printed, or give --since, such as --since 7d" in ended.err

@@ -1,1 +1,1 @@
-"""Commands: nightly, history, comment, digest."""
+"""Commands: nightly, history, comment."""
