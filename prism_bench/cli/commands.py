@@ -25,7 +25,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "bisect",
         "baseline",
         "noise",
-        "boards",
         "show",
         "comment",
         "nightly",
@@ -39,7 +38,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 EXTENSIONS = "Extensions"
 # Commands that are now part of another one, for one release: what replaces them.
-REPLACED = {"exporter": "monitor --serve PORT", "replay": "claim CLAIM", "digest": "comment --since 7d"}
+REPLACED = {"exporter": "monitor --serve PORT", "replay": "claim CLAIM", "digest": "comment --since 7d", "boards": "trend --boards"}
 
 
 class _GroupedHelp(TyperGroup):

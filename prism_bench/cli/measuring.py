@@ -348,9 +348,8 @@ class PairPlace:
 
     def require(self, effort: "PairEffort") -> None:
         """Raise a UsageError for an option that a fleet has no meaning for."""
-        refused = {"--tuned": effort.tuned, "--time-limit": effort.limit is not None}
-        if self.fleet and any(refused.values()):
-            raise UsageError(f"{next(name for name, is_set in refused.items() if is_set)}: leave it out with --fleet")
+        if self.fleet:
+            options.refuse({"--tuned": effort.tuned, "--time-limit": effort.limit is not None}, "--fleet")
 
     def measured(
         self, builds: "tuple[Build, Build]", effort: "PairEffort", growth: "Growth", judge: "PairJudge"

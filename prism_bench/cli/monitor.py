@@ -54,9 +54,7 @@ def command(
     from prism_bench.monitor.station import CsvFile, KernelQuery, station
 
     if serve is not None:
-        refused = {"--once": once, "--csv": csv, "--json": json}
-        if any(refused.values()):
-            raise UsageError(f"{next(name for name, is_set in refused.items() if is_set)}: leave it out with --serve")
+        options.refuse({"--once": once, "--csv": csv, "--json": json}, "--serve")
         _serve(serve, device, alerts, interval, duration, runs, catalogue)
         return
     rules, query, table = configured(alerts), KernelQuery(sort_by, limit, min_calls), CsvFile(csv) if csv else None

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
@@ -12,7 +12,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from prism_bench.errors import ResultsError
+from prism_bench.errors import ResultsError, UsageError
 from prism_bench.io import project
 from prism_bench.io.documents import json_text
 from prism_bench.io.files import CACHE_REFUSED, is_bundled
@@ -149,6 +149,12 @@ def chosen_labels(labels: Sequence[str] | None, default: Sequence[str] | None = 
     configured = configuration.keys.labels if configuration else ()
     within = tuple(label for label in default if label in configured)
     return tuple(labels or within or configured or default)
+
+
+def refuse(options: Mapping[str, object], mode: str) -> None:
+    """Raise a UsageError for the first option that has a value: it means nothing with the option `mode`."""
+    if name := next((name for name, value in options.items() if value), None):
+        raise UsageError(f"{name}: leave it out with {mode}")
 
 
 def print_json(value: object) -> None:

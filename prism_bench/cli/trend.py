@@ -1,17 +1,20 @@
-"""`prism-bench trend`: the course of every case over all records."""
+"""`prism-bench trend`: the course of every case over all records, and what boards of one kind of GPU differ by."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from prism_bench.cli import measuring, options
-from prism_bench.errors import ResultsError, UsageError
+from prism_bench.errors import ResultsError, UsageError, unknown
+from prism_bench.io import project
 
 if TYPE_CHECKING:
     from prism_bench.record.store import History
 
 NAME = "trend"
+_LEAST, _RECENT = 0.02, 30
 
 
 def command(
@@ -23,16 +26,23 @@ def command(
     machine: Annotated[
         list[str] | None, typer.Option(help="Choose a machine by its name; may be repeated; default: all.")
     ] = None,
-    least: Annotated[float, typer.Option(help="Report changes from this share on.")] = 0.02,
-    recent: Annotated[int, typer.Option(help="Count a slowdown as bad for so many records.")] = 30,
+    least: Annotated[float, typer.Option(help="Report changes from this share on.")] = _LEAST,
+    recent: Annotated[int, typer.Option(help="Count a slowdown as bad for so many records.")] = _RECENT,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     asv: Annotated[Path | None, typer.Option(help="Read this folder of asv's results too.")] = None,
     noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
+    boards: Annotated[
+        bool, typer.Option("--boards", help="Show what boards of one kind of GPU differ by, in place of steps.")
+    ] = False,
+    catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Find the steps in every case's series, with their causes.
 
     Ends with 1 where a kernel has become slower and still is.
+
+    --boards shows anchors and factors of boards in one metric, cold_time by default, and how often one machine code on
+    two boards is called changed; it ends with 1 where that is more often than promised.
     """
     from prism_bench.analysis.run_analysis import exit_code
     from prism_bench.analysis.trend import trend
@@ -40,6 +50,13 @@ def command(
     from prism_bench.analysis.trend.series import chosen, kept_floors
     from prism_bench.report.terminal.gate import trend_json, trend_view
 
+    if boards:
+        floors = project.stored(measuring.DEFAULT_NOISE, project.current())
+        steps = {"--least": least != _LEAST, "--recent": recent != _RECENT, "--asv": asv, "--noise": noise != floors}
+        options.refuse({"CASES": cases, "--filter": filter, **steps}, "--boards")
+        _show_boards(metric or ("cold_time",), machine or (), runs, catalogue, json)
+    if catalogue:
+        raise UsageError(f"--catalogue {catalogue}: only --boards reads kernels; add that, or leave this out")
     if not 0 < least < 1:
         raise UsageError(f"--least {least:g}: it must be between 0 and 1, such as 0.02 for 2 %")
     history = chosen(_read(runs, asv), options.patterns(cases, filter), metric or (), machine or ())
@@ -49,6 +66,31 @@ def command(
     else:
         options.out().print(trend_view(trends, history, recent), highlight=False, soft_wrap=True)
     raise SystemExit(exit_code(findings(shifts(trends.steps), recent)))
+
+
+def _show_boards(
+    metrics: Sequence[str], machines: Sequence[str], runs: Path, catalogue: Path | None, json: bool
+) -> NoReturn:
+    """Show the boards of each kind of GPU in the metric, and end with 1 where A/A over them breaks its promise."""
+    from prism_bench.analysis.boards import kinds
+    from prism_bench.analysis.trend.series import chosen
+    from prism_bench.report.terminal.gate import boards_json, boards_view
+
+    if len(metrics) > 1:
+        raise UsageError(f"--metric {metrics[1]}: boards are compared in one metric; give --metric once with --boards")
+    (metric,) = metrics
+    kernels = options.open_catalogue(catalogue).kernels
+    anchors = {name: spec.ceiling for name, spec in kernels.items() if spec.ceiling}
+    history = _read(runs, None)
+    if metric not in history.names("metric"):
+        raise unknown("metric", metric, history.names("metric"))
+    gpu_kinds = list(kinds(chosen(history, machines=machines), metric, anchors))
+    if not gpu_kinds:
+        raise ResultsError(f"{runs}: no trusted {metric} of a known GPU and a known machine code")
+    for problem in history.problems:
+        options.remark(problem.reason, "yellow")
+    options.show(lambda: boards_json(gpu_kinds), lambda: boards_view(gpu_kinds), json=json)
+    raise SystemExit(1 if any(kind.broken for kind in gpu_kinds) else 0)
 
 
 def _read(runs: Path, asv: Path | None) -> "History":

@@ -1,4 +1,4 @@
-"""`prism-bench boards`: boards with their anchors, factors and A/A rate; what is not known is named."""
+"""`prism-bench trend --boards`: boards with their anchors, factors and A/A rate; what is not known is named."""
 
 import json
 import random
@@ -40,7 +40,7 @@ def keep(runs, boards=BOARDS, nights=4, changes=None):
 
 
 def test_factors_anchors_and_the_rate_are_printed(shell, tmp_path):
-    done = shell("boards", "--runs", keep(tmp_path / RUNS))
+    done = shell("trend", "--boards", "--runs", keep(tmp_path / RUNS))
     assert 0 == done.code, done.err
     assert "GPU-a" in done.out and "96.00" in done.out and "700 W" in done.out and "ab12" in done.out
     assert "anchors missing: tensor" in done.out
@@ -50,7 +50,7 @@ def test_factors_anchors_and_the_rate_are_printed(shell, tmp_path):
 
 
 def test_the_same_as_json(shell, tmp_path):
-    done = shell("boards", "--runs", keep(tmp_path / RUNS), "--json")
+    done = shell("trend", "--boards", "--runs", keep(tmp_path / RUNS), "--json")
     (kind,) = json.loads(done.out)["kinds"]
     (pair,) = kind["pairs"]
     assert (["GPU-a", "GPU-b"], True, None, 12, [4, 4]) == tuple(
@@ -64,28 +64,58 @@ def test_the_same_as_json(shell, tmp_path):
 
 
 def test_what_is_not_known_is_named(shell, tmp_path):
-    done = shell("boards", "--runs", keep(tmp_path / RUNS, nights=1))
+    done = shell("trend", "--boards", "--runs", keep(tmp_path / RUNS, nights=1))
     assert 0 == done.code
     assert "verdicts withheld between 1 pair of boards: no board was measured in two runs" in done.out
-    done = shell("boards", "--runs", keep(tmp_path / "one", boards={"GPU-a": 0.0}))
+    done = shell("trend", "--boards", "--runs", keep(tmp_path / "one", boards={"GPU-a": 0.0}))
     assert "1 board\n" in done.out and "no machine code was measured on two of them in several runs" in done.out
 
 
 def test_a_rate_above_what_is_promised_is_a_bad_finding(shell, tmp_path, monkeypatch):
     monkeypatch.setattr("prism_bench.analysis.boards.is_change", lambda *arguments: True)
-    assert 1 == shell("boards", "--runs", keep(tmp_path / RUNS)).code
+    assert 1 == shell("trend", "--boards", "--runs", keep(tmp_path / RUNS)).code
 
 
 def test_bad_input_is_refused(shell, tmp_path):
-    done = shell("boards", "--runs", tmp_path / "nothing")
+    done = shell("trend", "--boards", "--runs", tmp_path / "nothing")
     assert 2 == done.code and "no run record below" in done.err
     runs = keep(tmp_path / RUNS, nights=1)
-    assert 2 == shell("boards", "--runs", runs, "--metric", "cold_tim").code
-    assert 2 == shell("boards", "--runs", runs, "--machine", "other").code
+    assert 2 == shell("trend", "--boards", "--runs", runs, "--metric", "cold_tim").code
+    assert 2 == shell("trend", "--boards", "--runs", runs, "--machine", "other").code
+    done = shell("trend", "--boards", "--runs", runs, "--metric", "cold_time", "--metric", "hot_time")
+    assert 2 == done.code and "--metric hot_time: boards are compared in one metric" in done.err
     case = case_result("unknown", times={"cold_time": 1e-4})
     save(record_of(case), tmp_path / "plain/m/20260101T000000Z-a.json.gz")
-    done = shell("boards", "--runs", tmp_path / "plain")
+    done = shell("trend", "--boards", "--runs", tmp_path / "plain")
     assert 2 == done.code and "no trusted cold_time of a known GPU and a known machine code" in done.err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("CASES", "null"),
+        ("--filter", "null"),
+        ("--least", "0.1"),
+        ("--recent", "3"),
+        ("--asv", "results"),
+        ("--noise", "floors"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_options_of_steps_are_refused(shell, words):
+    done = shell("trend", "--boards", *(words[1:] if words[0] == "CASES" else words))
+    assert (2, "") == (done.code, done.out)
+    assert f"{words[0]}: leave it out with --boards" in done.err
+
+
+def test_steps_take_no_catalogue(shell):
+    done = shell("trend", "--catalogue", "kernels")
+    assert 2 == done.code and "only --boards reads kernels" in done.err
+
+
+def test_the_former_command_names_its_replacement(shell):
+    done = shell("boards")
+    assert 2 == done.code and "use 'prism-bench trend --boards'" in done.err
 
 
 def test_compare_divides_by_the_factor_of_the_records_below_runs(shell, tmp_path):

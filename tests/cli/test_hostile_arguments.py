@@ -16,17 +16,15 @@ from prism_bench.cli import app
 from tests.cli.conftest import TOYS
 
 # Options whose file or folder must be there; whatever else takes a path may make it.
-SOURCES = (
-    "catalogue", "source", "record", "results", "parts", "trace", "a", "b", "latencies", "counters", "sample",
-    "comparison",
-)  # fmt: skip
+SOURCES = ("catalogue", "source", "record", "results", "parts", "trace", "a", "b", "latencies", "counters", "sample")
 # What keeps a command small that begins to work before it looks at the option.
 SMALL = {
     "backend": ("--backend", "null"), "filter": ("--filter", "double"), "label": ("--label", "S0"),
     "processes": ("--processes", "1"), "peers": ("--no-peers",), "catalogue": ("--catalogue", TOYS),
     "task": ("--task", "double"), "seconds": ("--seconds", "0"), "once": ("--once",), "duration": ("--duration", "0"),
-    "since": ("--since", "7d"),
 }  # fmt: skip
+# Options that a command has only in one of its forms: what chooses the form.
+FORMS = {("trend", "catalogue"): ("--boards",)}
 # Reads the built-in catalogue each time, a second: two kinds of what is wrong, which the same reader refuses elsewhere.
 FEW = {"fusion": ("missing", "binary.json.gz")}
 UNREADABLE = Path("/proc/self/mem")  # opens, and gives no byte, also to root
@@ -69,15 +67,15 @@ def hostile(tmp_path, monkeypatch):
 
 def words_for(command, option, path):
     """The command line that gives the path to the option, and to every argument that the command cannot do without."""
-    options, words = options_of(command), [command.name]
+    options, form = options_of(command), FORMS.get((command.name, option), ())
+    words = [command.name, *form]
     for name, (info, _) in options.items():
         if isinstance(info, ArgumentInfo):
-            words += [path] if name == option or (info.default is ... and name != "comparison") else []
+            words += [path] if name == option or (info.default is ... and not form) else []
         elif name == option:
             words += [FLAGS[command.name][name], path]
-        elif name in SMALL and (command.name, name) != ("fusion", "catalogue") and option != "comparison":
-            # The toys make no chain, and with a comparison 'comment' takes nothing of a digest.
-            words += SMALL[name]
+        elif name in SMALL and not form and (command.name, name) not in {*FORMS, ("fusion", "catalogue")}:
+            words += SMALL[name]  # but the toys make no chain
     return [*words, *(("--output", "samples.csv") if (command.name, option) == ("export", "record") else ())]
 
 

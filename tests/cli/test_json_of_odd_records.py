@@ -27,9 +27,10 @@ def reads_records(command):
     return any(path and name in RECORDS for name, (_, path) in options.items()) and must <= set(SOURCES)
 
 
-# Those that measure are no readers.
+# Those that measure are no readers; a command with another form is there in both.
 READING = [name for name, command in COMMANDS.items()
            if reads_records(command) and "json" in options_of(command) and name not in ("run", "nightly")]  # fmt: skip
+READING += ["trend --boards"]
 
 
 def small():
@@ -64,14 +65,15 @@ def odd_record(number):
     return plain
 
 
-def words_for(name, path):
-    options, words = options_of(COMMANDS[name]), [name]
+def words_for(line, path):
+    name, *_ = words = line.split()
+    options = options_of(COMMANDS[name])
     for option, (info, _) in options.items():
         if isinstance(info, ArgumentInfo):
             words += [path] if option in SOURCES else []
         elif option in ("record", "source"):
             words += [FLAGS[name][option], path]
-    words += ["--catalogue", TOYS] if "catalogue" in options and name != "fusion" else []
+    words += ["--catalogue", TOYS] if "catalogue" in options and line not in ("fusion", "trend") else []
     needed = {"export": ("--output", "out.csv"), "report": ("--output", "site"), "merge": ("--output", "m.json"),
               "baseline": ("--output", "b.toml")}  # fmt: skip
     return [*words, *needed.get(name, ()), "--json"]
