@@ -38,7 +38,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 EXTENSIONS = "Extensions"
 # Commands that are now part of another one, for one release: what replaces them.
-REPLACED = {"exporter": "monitor --serve PORT", "replay": "claim CLAIM", "digest": "comment --since 7d", "boards": "trend --boards"}
+REPLACED = {
+    "exporter": "monitor --serve PORT",
+    "replay": "claim CLAIM",
+    "digest": "comment --since 7d",
+    "boards": "trend --boards",
+    "fusion": "fuse",
+}
 
 
 class _GroupedHelp(TyperGroup):

@@ -5,7 +5,7 @@ request to answer, in turn with its graphs: several rounds, each with a new work
 least that an item takes. With --faults the executor's tests run on the device first: killed workers, endless items,
 full queues.
 
-The record goes to reports/persistent/<machine>/, where `prism-bench fusion` finds it; it is written anew after every
+The record goes to reports/persistent/<machine>/, where `prism-bench fuse` finds it; it is written anew after every
 chain, so that what was measured is kept however the script ends. Ends with 1 where a test fails or an output is wrong,
 2 where the executor is not available, a signal ended the script or nothing could be kept, 3 where the time was over
 before the end.

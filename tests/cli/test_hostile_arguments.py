@@ -22,11 +22,12 @@ SMALL = {
     "backend": ("--backend", "null"), "filter": ("--filter", "double"), "label": ("--label", "S0"),
     "processes": ("--processes", "1"), "peers": ("--no-peers",), "catalogue": ("--catalogue", TOYS),
     "task": ("--task", "double"), "seconds": ("--seconds", "0"), "once": ("--once",), "duration": ("--duration", "0"),
+    "since": ("--since", "7d"),
 }  # fmt: skip
-# Options that a command has only in one of its forms: what chooses the form.
-FORMS = {("trend", "catalogue"): ("--boards",)}
+# Forms of a command that take the option, where not all do or where they read it differently.
+FORMS = {("trend", "catalogue"): ("trend --boards",), ("fuse", "catalogue"): ("fuse", "fuse --write")}
 # Reads the built-in catalogue each time, a second: two kinds of what is wrong, which the same reader refuses elsewhere.
-FEW = {"fusion": ("missing", "binary.json.gz")}
+FEW = {"fuse": ("missing", "binary.json.gz")}
 UNREADABLE = Path("/proc/self/mem")  # opens, and gives no byte, also to root
 DAMAGED = ("binary.json.gz", "binary.json", "binary.csv", "binary.sqlite", "empty.json.gz", "empty.npz")
 
@@ -46,7 +47,12 @@ FLAGS = {
     for name, command in get_command(app).commands.items()
 }
 COMMANDS = {command.name: command for command in app.registered_commands}
-PATHS = [(name, option) for name in COMMANDS for option, (_, path) in options_of(COMMANDS[name]).items() if path]
+PATHS = [
+    (line, option)
+    for name in COMMANDS
+    for option, (_, path) in options_of(COMMANDS[name]).items()
+    for line in (FORMS.get((name, option), (name,)) if path else ())
+]
 
 
 @pytest.fixture
@@ -65,30 +71,32 @@ def hostile(tmp_path, monkeypatch):
     return paths | {"a folder": folder / "folder", **({"unreadable": UNREADABLE} if UNREADABLE.exists() else {})}
 
 
-def words_for(command, option, path):
+def words_for(line, option, path):
     """The command line that gives the path to the option, and to every argument that the command cannot do without."""
-    options, form = options_of(command), FORMS.get((command.name, option), ())
-    words = [command.name, *form]
+    words = line.split()
+    command, form = COMMANDS[words[0]], words[1:]
+    options = options_of(command)
     for name, (info, _) in options.items():
         if isinstance(info, ArgumentInfo):
             words += [path] if name == option or (info.default is ... and not form) else []
         elif name == option:
             words += [FLAGS[command.name][name], path]
-        elif name in SMALL and not form and (command.name, name) not in {*FORMS, ("fusion", "catalogue")}:
-            words += SMALL[name]  # but the toys make no chain
+        elif name in SMALL and not form and (command.name, name) not in FORMS and option != "comparison":
+            # The toys make no chain, and with a comparison 'comment' takes nothing of a digest.
+            words += SMALL[name]
     return [*words, *(("--output", "samples.csv") if (command.name, option) == ("export", "record") else ())]
 
 
-@pytest.mark.parametrize(("name", "option"), PATHS, ids=lambda word: word)
-def test_a_path_that_is_none_never_ends_in_a_traceback(shell, hostile, name, option):
-    for kind in FEW.get(name, hostile) if option in SOURCES else ("below a file",):
+@pytest.mark.parametrize(("line", "option"), PATHS, ids=lambda word: word)
+def test_a_path_that_is_none_never_ends_in_a_traceback(shell, hostile, line, option):
+    for kind in FEW.get(line, hostile) if option in SOURCES else ("below a file",):
         path = hostile[kind]
-        found = shell(*words_for(COMMANDS[name], option, path))
-        said = f"{name} --{option} of {kind} ({path}): {found.code}\n{found.err}"
+        found = shell(*words_for(line, option, path))
+        said = f"{line} --{option} of {kind} ({path}): {found.code}\n{found.err}"
         assert found.code in (0, 1, 2, 3), said
         assert "Traceback" not in found.err + found.out, said
         ours = [line for line in found.err.splitlines() if line.startswith("prism-bench: ")]
-        assert found.code != 2 or len(ours) == 1 or "Usage:" in found.err or found.out or name == "import", said
+        assert found.code != 2 or len(ours) == 1 or "Usage:" in found.err or found.out or line == "import", said
         if option in SOURCES and kind not in ("a folder", "unreadable"):
             assert 2 == found.code, said
             assert any(word in found.err for word in (str(path), "CuPy", "NVML", "nvidia-ml-py", "NVIDIA driver")), said

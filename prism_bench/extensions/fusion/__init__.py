@@ -11,7 +11,7 @@ A program defines a computation; the spec file `kernels/<family>/<name>.py` has 
     )
     spec = fuse(program, __name__)
 
-`prism-bench fuse` writes the CUDA source, `kernels/<family>/generated/<name>.cu`.
+`prism-bench fuse --write` writes the CUDA source, `kernels/<family>/generated/<name>.cu`.
 """
 
 from importlib import import_module
@@ -91,7 +91,6 @@ EXTENSION = Extension(
     commands={
         "fuse": "commands.fuse",
         "precision": "commands.precision",
-        "fusion": "commands.fusion",
         "overlap": "commands.overlap",
     },
     pages=(SitePage("fusion", "Fusion", "report.charts:page", "guides/fusion.html"),),

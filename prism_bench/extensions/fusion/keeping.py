@@ -170,7 +170,9 @@ def read_facts(path: Path) -> PtxFacts:
     try:
         return cast(PtxFacts, dict(json.loads(path.read_text())))
     except (OSError, TypeError, ValueError, RecursionError) as error:
-        raise SpecError(f"{path}: not what `prism-bench fuse` wrote ({error}); remove it and run that again") from error
+        raise SpecError(
+            f"{path}: not what `prism-bench fuse --write` wrote ({error}); remove it and run that again"
+        ) from error
 
 
 def entries(declaration: Declaration, catalogue: Catalogue) -> list[str]:

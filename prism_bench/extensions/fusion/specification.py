@@ -387,6 +387,7 @@ def _asked(
 
 # The CUDA source of a program: a kernel for each of its forms and each separate stage.
 
+# As generated sources have it, whose bytes are hashed; `prism-bench fuse --write` writes them.
 _BY = "by `prism-bench fuse` from {}.py: change that and run it again."
 
 
@@ -461,7 +462,7 @@ _FLOAT = "float32"
 class SourceOutdated(SpecError):
     """A generated source is missing, or is not what its program generates.
 
-    The program changed, or the generator did, after `prism-bench fuse` last wrote the source. Run it again.
+    The program changed, or the generator did, after `prism-bench fuse --write` last wrote the source. Run it again.
     """
 
     def __init__(self, message: str, program: FusionProgram) -> None:
@@ -480,7 +481,9 @@ def fuse(program: FusionProgram, module: str) -> KernelSpec:
     source = generated_source(path)
     if not source.is_file() or source.read_text() != fused.source():
         state = "is not what its program generates" if source.is_file() else "is not written yet"
-        raise SourceOutdated(f"{GENERATED}/{source.name} {state}; `prism-bench fuse {path.stem}` writes it", program)
+        raise SourceOutdated(
+            f"{GENERATED}/{source.name} {state}; `prism-bench fuse --write {path.stem}` writes it", program
+        )
     includes = Includes(module.rpartition(".")[0].rpartition(".")[0])
     return _FusedSpec(fused, path, includes).spec()
 

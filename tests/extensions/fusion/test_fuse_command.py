@@ -1,4 +1,4 @@
-"""`prism-bench fuse`: writes what is declared, tells what would change, and leaves nothing half-done."""
+"""`prism-bench fuse --write`: writes what is declared, tells what would change, and leaves nothing half-done."""
 
 import shutil
 
@@ -37,10 +37,10 @@ def test_what_is_kept_in_the_repository_is_what_is_declared(shell):
 
 
 def test_a_program_is_written_and_then_the_same(shell, folder):
-    assert 0 == shell("fuse", "--catalogue", folder, "--no-ptx").code
+    assert 0 == shell("fuse", "--write", "--catalogue", folder, "--no-ptx").code
     first = written(folder)
     assert {f"{NAME}.cu"} == set(first)
-    repeated = shell("fuse", NAME, "--catalogue", folder, "--no-ptx", "--json")
+    repeated = shell("fuse", "--write", NAME, "--catalogue", folder, "--no-ptx", "--json")
     assert {f"{NAME}.cu": "same"} == states(repeated)
     assert first == written(folder)
 
@@ -52,19 +52,19 @@ def test_check_writes_nothing_and_ends_with_1(shell, folder):
 
 
 def test_a_change_by_hand_is_told_and_taken_back(shell, folder):
-    shell("fuse", "--catalogue", folder, "--no-ptx")
+    shell("fuse", "--write", "--catalogue", folder, "--no-ptx")
     before = written(folder)
     (folder / "active_inference" / "generated" / f"{NAME}.cu").write_text("// mine\n")
     outcome = shell("fuse", "--catalogue", folder, "--check", "--no-ptx", "--json")
     assert (1, "changed") == (outcome.code, states(outcome)[f"{NAME}.cu"])
-    assert 0 == shell("fuse", "--catalogue", folder, "--no-ptx").code
+    assert 0 == shell("fuse", "--write", "--catalogue", folder, "--no-ptx").code
     assert before == written(folder)
 
 
 def test_files_without_a_program_are_told(shell, folder):
-    shell("fuse", "--catalogue", folder, "--no-ptx")
+    shell("fuse", "--write", "--catalogue", folder, "--no-ptx")
     (folder / "active_inference" / f"{NAME}.py").unlink()
-    outcome = shell("fuse", "--catalogue", folder, "--no-ptx", "--json")
+    outcome = shell("fuse", "--write", "--catalogue", folder, "--no-ptx", "--json")
     assert (1, 1) == (outcome.code, len(outcome.json["left_over"]))
 
 
@@ -73,7 +73,7 @@ def test_ptx_is_kept_with_what_made_it(shell, folder):
         compilers.load()
     except BackendUnavailable as error:
         pytest.skip(str(error))
-    assert 0 == shell("fuse", "--catalogue", folder).code
+    assert 0 == shell("fuse", "--write", "--catalogue", folder).code
     assert set(written(folder)) == FILES
     assert 0 == shell("fuse", "--catalogue", folder, "--check").code
     (folder / "active_inference" / "generated" / f"{NAME}.ptx").write_text("// mine\n")
@@ -86,7 +86,7 @@ def test_ptx_of_an_older_source_is_stale_whatever_the_compiler(shell, folder):
         compilers.load()
     except BackendUnavailable as error:
         pytest.skip(str(error))
-    shell("fuse", "--catalogue", folder)
+    shell("fuse", "--write", "--catalogue", folder)
     facts = folder / "active_inference" / "generated" / f"{NAME}.json"
     facts.write_text(facts.read_text().replace('"NVRTC ', '"NVRTC 1').replace('"source": "', '"source": "0'))
     outcome = shell("fuse", "--catalogue", folder, "--check", "--json")
@@ -102,7 +102,7 @@ def test_without_a_compiler_the_sources_are_still_written(shell, folder, monkeyp
         raise BackendUnavailable(compilers.missing())
 
     monkeypatch.setattr(compilers, "load", missing)
-    outcome = shell("fuse", "--catalogue", folder, "--json")
+    outcome = shell("fuse", "--write", "--catalogue", folder, "--json")
     assert (0, compilers.missing()) == (outcome.code, outcome.json["no_ptx"])
     assert {f"{NAME}.cu"} == set(written(folder))
 
@@ -111,3 +111,34 @@ def test_an_unknown_program_is_a_usage_error(shell):
     outcome = shell("fuse", "fused_kl_complexty", "--check")
     assert 2 == outcome.code
     assert "unknown program 'fused_kl_complexty'; did you mean fused_kl_complexity" in outcome.err
+
+
+@pytest.mark.parametrize("mode", ["--write", "--check"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--record", "a.json.gz"),
+        ("--runs", "elsewhere"),
+        ("--latencies", "items.json"),
+        ("--counters", "a.json.gz"),
+        ("--label", "S0"),
+        ("--emulate",),
+        ("--picture", "a.png"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_options_of_savings_are_refused(shell, folder, mode, words):
+    outcome = shell("fuse", mode, "--catalogue", folder, *words)
+    assert (2, f"prism-bench: {words[0]}: leave it out with {mode}\n") == (outcome.code, outcome.err)
+    assert {} == written(folder)
+
+
+def test_no_ptx_is_refused_where_nothing_is_written(shell):
+    outcome = shell("fuse", "--no-ptx")
+    assert (2, "prism-bench: --no-ptx: leave it out without --write\n") == (outcome.code, outcome.err)
+
+
+def test_with_write_check_writes_nothing_either(shell, folder):
+    outcome = shell("fuse", "--write", "--check", "--catalogue", folder, "--no-ptx", "--json")
+    assert (1, {f"{NAME}.cu": "new"}) == (outcome.code, states(outcome))
+    assert {} == written(folder)

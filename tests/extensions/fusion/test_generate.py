@@ -61,7 +61,9 @@ def test_the_programs_of_the_plan_are_there():
 
 @pytest.mark.parametrize("name", DECLARED)
 def test_generating_again_changes_no_byte(name):
-    assert DECLARED[name].text().encode() == DECLARED[name].source.read_bytes(), f"run `prism-bench fuse {name}`"
+    assert DECLARED[name].text().encode() == DECLARED[name].source.read_bytes(), (
+        f"run `prism-bench fuse --write {name}`"
+    )
     assert DECLARED[name].text() == declarations(KERNELS, [name])[0].text()
 
 
@@ -69,7 +71,7 @@ def test_generating_again_changes_no_byte(name):
 def test_the_kept_ptx_is_that_of_the_source(name):
     source = DECLARED[name].source
     facts = keeping.read_facts(source.with_suffix(".json"))
-    assert source_hash(source) == facts["source"], f"run `prism-bench fuse {name}`"
+    assert source_hash(source) == facts["source"], f"run `prism-bench fuse --write {name}`"
     assert keeping.entries(DECLARED[name], CATALOGUE) == facts["entries"]
     assert f".target sm_{facts['architecture'].partition('_')[2]}" in source.with_suffix(".ptx").read_text()
 
@@ -157,7 +159,10 @@ def test_a_peer_is_any_function(catalogue, tmp_path):
     ("change", "words"),
     [
         (lambda source: source.write_text("// mine\n"), "generated/maps.cu is not what its program generates; `prism"),
-        (lambda source: source.unlink(), "generated/maps.cu is not written yet; `prism-bench fuse maps` writes it"),
+        (
+            lambda source: source.unlink(),
+            "generated/maps.cu is not written yet; `prism-bench fuse --write maps` writes it",
+        ),
     ],
 )
 def test_a_source_that_is_not_the_programs_is_a_problem(catalogue, tmp_path, change, words):

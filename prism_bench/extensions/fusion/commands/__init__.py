@@ -1,1 +1,1 @@
-"""The commands of fusion: fuse, fusion, overlap, precision."""
+"""The commands of fusion: fuse, overlap, precision."""

@@ -1,34 +1,159 @@
-"""`prism-bench fuse`: kernels generated from programs of named stages."""
+"""`prism-bench fuse`: what fusing each chain saves, stage by stage, and kernels generated from programs of stages."""
 
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from prism_bench.cli import options
+from prism_bench.cli.options import CASE_SECONDS, limited
+from prism_bench.errors import UsageError
+from prism_bench.io import project
 
 if TYPE_CHECKING:
+    from prism_bench.extensions.fusion.benefit import ChainLedger
     from prism_bench.extensions.fusion.keeping import Declaration, GeneratedFile
+    from prism_bench.record.run_record import RunRecord
+    from prism_bench.spec.kernel import Chain, KernelSpec
+    from prism_bench.workflows.traffic import CaseTraffic
+
+ITEMS, PROFILES = Path("reports/persistent"), Path("reports/profiles")
+
+_CasesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CASES]...",
+        help="Choose chains, or kernels that have chains; with --write programs by name; default: all.",
+    ),
+]
+_RecordOption = Annotated[
+    Path | None, typer.Option(help="Read this run record; default: the newest that timed a chain.")
+]
+_LatenciesOption = Annotated[
+    Path | None, typer.Option(help="Read times of served items from this file; default: the newest.")
+]
+_CountersOption = Annotated[
+    Path | None, typer.Option(help="Read counters from this record; default: the newest of each case.")
+]
+_WriteOption = Annotated[
+    bool, typer.Option("--write", help="Write the fused kernels that the catalogue declares, and show no savings.")
+]
+_CheckOption = Annotated[bool, typer.Option("--check", help="Write nothing and print what --write would change.")]
+_PtxOption = Annotated[
+    bool, typer.Option(help="Keep PTX next to the sources that --write writes, where NVRTC is installed.")
+]
 
 
 def command(
-    programs: Annotated[
-        list[str] | None, typer.Argument(metavar="[CASES]...", help="Choose programs by name; default: all.")
-    ] = None,
+    cases: _CasesArgument = None,
     filter: options.FilterOption = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing and print what would change.")] = False,
-    ptx: Annotated[bool, typer.Option(help="Keep PTX next to the sources, where NVRTC is installed.")] = True,
+    record: _RecordOption = None,
+    runs: options.RunsOption = options.DEFAULT_RUNS,
+    latencies: _LatenciesOption = None,
+    counters: _CountersOption = None,
+    label: options.LabelOption = None,
+    emulate: Annotated[bool, typer.Option("--emulate", help="Count traffic on the emulator, at S0.")] = False,
+    picture: Annotated[Path | None, typer.Option(help="Draw before and after into this PNG file.")] = None,
+    write: _WriteOption = False,
+    check: _CheckOption = False,
+    ptx: _PtxOption = True,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Write the fused kernels that a catalogue declares.
+    """Show what fusing kernels saves, or write the fused kernels.
 
-    Programs are spec files, kernels/<family>/<name>.py; their source and PTX go into <family>/generated.
+    Launches, gaps, bytes, temporaries, time, energy and error of every stage of a chain. Without a record of a GPU,
+    only the traffic on the emulator and the plans are known. Ends with 1 where a fused stage fails the published rule
+    at S0.
+
+    --write makes the source and PTX of programs in spec files, kernels/<family>/<name>.py, in <family>/generated.
+    --check ends with 1 where they would change.
     """
+    from prism_bench.analysis.bounds.profiles import newest_counted
+    from prism_bench.extensions.fusion import benefit as fusion
+    from prism_bench.extensions.fusion.benefit.ledger import read_times
+    from prism_bench.extensions.fusion.report.terminal import fusion_json, fusion_view
+    from prism_bench.record import store
+
+    names = options.patterns(cases, filter)
+    if write or check:
+        files = {"--record": record, "--latencies": latencies, "--counters": counters, "--picture": picture}
+        others = {"--runs": runs != _stored(options.DEFAULT_RUNS), "--label": label, "--emulate": emulate}
+        options.refuse({**files, **others}, "--write" if write else "--check")
+        _write(names, catalogue, check=check, ptx=ptx, json=json)
+    if not ptx:
+        raise UsageError("--no-ptx: leave it out without --write")
+    chains = fusion.chains_of(options.open_catalogue(catalogue), names)
+    (read, missing), labels = _record(chains, record, runs), options.chosen_labels(label)
+    traffic = _traffic(chains, labels) if emulate or read is None else {}
+    uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
+    served = read_times(latencies, _stored(ITEMS))
+    counted = [(counters, store.read(counters))] if counters else store.readable(_stored(PROFILES))
+    sources = fusion.Sources(read, traffic, missing, uncounted, served, newest_counted(counted))
+    ledgers = fusion.ledgers(chains, labels, sources)
+    table = fusion.compared(ledgers)
+    if picture:
+        _draw(ledgers, picture)
+    options.show(lambda: fusion_json(ledgers, table, sources), lambda: fusion_view(ledgers, table, sources), json=json)
+    failed = any(row.passed is False for ledger in ledgers if ledger.label == "S0" for row in ledger.rows)
+    raise SystemExit(1 if failed else 0)
+
+
+def _record(chains: "list[tuple[KernelSpec, Chain]]", path: Path | None, runs: Path) -> "tuple[RunRecord | None, str]":
+    """Return the named record, or the newest of a GPU in which a chain has times; else None and the reason."""
+    from prism_bench.record import store
+
+    if path:
+        return store.read(path), ""
+    kernels = {spec.name for spec, _ in chains}
+    for _, record in store.readable(runs):
+        if record.backend == "cuda" and any(case.kernel in kernels and case.measurements for case in record.cases):
+            return record, ""
+    names = " ".join(f"--filter {name}" for name in sorted(kernels))
+    return None, f"no record of a GPU below {runs} timed it; 'prism-bench run {names}' on a GPU makes one"
+
+
+def _stored(folder: Path) -> Path:
+    return project.stored(folder, project.current())
+
+
+def _traffic(chains: "list[tuple[KernelSpec, Chain]]", labels: Collection[str]) -> "dict[str, CaseTraffic]":
+    """Return the traffic of every stage at S0, by the case's name: larger workloads would take the emulator hours."""
+    from prism_bench.extensions.fusion.benefit import stages_of
+    from prism_bench.workflows.traffic import traffic
+
+    cases = [case for spec, chain in chains for case in stages_of(spec, chain, "S0").values() if "S0" in labels]
+    counts: dict[str, CaseTraffic] = {}
+    with options.err().status("counting on the emulator") as status:
+        for case in cases:
+            status.update(f"counting {case.name}")
+            with limited(case.name, CASE_SECONDS):
+                counts[case.name] = traffic(case)
+    return counts
+
+
+def _draw(ledgers: "list[ChainLedger]", path: Path) -> None:
+    from prism_bench.errors import ResultsError
+    from prism_bench.extensions.fusion.report.charts import fusion_picture
+    from prism_bench.io.files import write_atomically
+
+    try:
+        write_atomically(path, fusion_picture(ledgers))
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+    options.err().print(f"picture: {path}", highlight=False, soft_wrap=True)
+
+
+# Kernels generated from the programs of a catalogue.
+
+
+def _write(names: Sequence[str], catalogue: Path | None, *, check: bool, ptx: bool, json: bool) -> NoReturn:
+    """Write the kernels of these programs; with `check` write nothing, and end with 1 where they would change."""
     from prism_bench.extensions.fusion.keeping import declarations, keep_source, left_over
 
     folder = options.catalogue_folder(catalogue)
-    declared = declarations(folder, options.patterns(programs, filter))
+    declared = declarations(folder, names)
     kept = [keep_source(declaration, write=not check) for declaration in declared]
     done = {declaration.name for declaration in declared} - {
         file.program for file in kept if check and not file.is_same

@@ -59,7 +59,7 @@ def command(
     for declaration in wanted:
         name = declaration.name
         if name not in opened.kernels:
-            raise UsageError(f"program '{name}' has no kernel yet; `prism-bench fuse {name}` writes it")
+            raise UsageError(f"program '{name}' has no kernel yet; `prism-bench fuse --write {name}` writes it")
         with limited(f"{name} at {label}", timeout):
             choices.append(select(declaration.program, opened.kernels[name], target, question))
     if json:
