@@ -16,7 +16,10 @@ from prism_bench.cli import app
 from tests.cli.conftest import TOYS
 
 # Options whose file or folder must be there; whatever else takes a path may make it.
-SOURCES = ("catalogue", "source", "record", "results", "parts", "trace", "a", "b", "latencies", "counters", "sample")
+SOURCES = (
+    "catalogue", "source", "record", "results", "parts", "trace", "a", "b", "latencies", "counters", "sample",
+    "comparison",
+)  # fmt: skip
 # What keeps a command small that begins to work before it looks at the option.
 SMALL = {
     "backend": ("--backend", "null"), "filter": ("--filter", "double"), "label": ("--label", "S0"),
@@ -78,7 +81,8 @@ def words_for(line, option, path):
     options = options_of(command)
     for name, (info, _) in options.items():
         if isinstance(info, ArgumentInfo):
-            words += [path] if name == option or (info.default is ... and not form) else []
+            is_needed = info.default is ... and not form and name != "comparison"
+            words += [path] if name == option or is_needed else []
         elif name == option:
             words += [FLAGS[command.name][name], path]
         elif name in SMALL and not form and (command.name, name) not in FORMS and option != "comparison":
