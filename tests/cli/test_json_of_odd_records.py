@@ -27,9 +27,12 @@ def reads_records(command):
     return any(path and name in RECORDS for name, (_, path) in options.items()) and must <= set(SOURCES)
 
 
-# Those that measure are no readers; a command with another form is there in both.
-READING = [name for name, command in COMMANDS.items()
-           if reads_records(command) and "json" in options_of(command) and name not in ("run", "nightly")]  # fmt: skip
+# Those that measure or watch are no readers; a command with another form is there in both.
+READING = [
+    name
+    for name, command in COMMANDS.items()
+    if reads_records(command) and "json" in options_of(command) and name not in ("run", "nightly", "monitor")
+]
 READING += ["trend --boards"]
 
 
