@@ -23,7 +23,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "History": (
         "trend",
         "bisect",
-        "baseline",
         "noise",
         "show",
         "comment",
@@ -44,6 +43,7 @@ REPLACED = {
     "digest": "comment --since 7d",
     "boards": "trend --boards",
     "fusion": "fuse",
+    "baseline": "check --accept",
 }
 
 

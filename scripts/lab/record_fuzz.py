@@ -75,7 +75,7 @@ def questions(bench: FuzzBench) -> dict[str, tuple[object, ...]]:
         "export": ("export", record, "--output", out / "samples.csv"),
         "export asv": ("export", record, "--format", "asv", "--output", out / "asv"),
         "merge": ("merge", record, bench.part, "--runs", out / "merged", "--json"),
-        "baseline": ("baseline", record, "--output", out / "baseline.toml", *kernels),
+        "check --accept": ("check", record, "--accept", "--output", out / "baseline.toml", *kernels),
         "profile --from": ("profile", "--from", record, "--json"),
     }
 

@@ -59,7 +59,7 @@ def test_an_option_wins(below, configured):
 
 def test_budgets_and_baselines_are_where_they_are_configured(below, configured):
     below("run", "double", "--processes", "1", "--no-energy")
-    made = below("baseline", "--json")
+    made = below("check", "--accept", "--json")
     assert 0 == made.code, made.err
     (kept,) = (configured / "promises").glob("*.baseline.toml")
     assert kept.resolve() == Path(made.json["path"]).resolve()

@@ -28,7 +28,10 @@ SMALL = {
     "since": ("--since", "7d"),
 }  # fmt: skip
 # Forms of a command that take the option, where not all do or where they read it differently.
-FORMS = {("trend", "catalogue"): ("trend --boards",), ("fuse", "catalogue"): ("fuse", "fuse --write")}
+FORMS = {
+    ("trend", "catalogue"): ("trend --boards",), ("fuse", "catalogue"): ("fuse", "fuse --write"),
+    ("check", "output"): ("check --accept",),
+}  # fmt: skip
 # Reads the built-in catalogue each time, a second: two kinds of what is wrong, which the same reader refuses elsewhere.
 FEW = {"fuse": ("missing", "binary.json.gz")}
 UNREADABLE = Path("/proc/self/mem")  # opens, and gives no byte, also to root

@@ -161,7 +161,7 @@ def write_baseline(baseline: Baseline, path: Path) -> Path:
     """Write the baseline to `path` atomically; return the path."""
     named = {key: value for key, value in vars(baseline).items() if key != "seconds" and (key != "host" or value)}
     facts = [f"{key} = {json.dumps(value)}" for key, value in named.items()]
-    lines = ["# Written by 'prism-bench baseline'; medians in seconds.", *facts]
+    lines = ["# Written by 'prism-bench check --accept'; medians in seconds.", *facts]
     for metric in dict.fromkeys(metric for _, metric in baseline.seconds):
         lines += ["", f"[seconds.{metric}]"]
         lines += [
@@ -257,7 +257,7 @@ def _other_host(record: RunRecord, case: CaseResult, metric: str, baseline: Base
     if not baseline.host and (is_origin or not record.uuids):
         return None
     why = other_host(metric, (baseline.host or None, record.host_of(case)), ("the baseline", "this record"))
-    return f"{why}: 'prism-bench baseline' writes a baseline with its host" if why and not baseline.host else why
+    return f"{why}: 'prism-bench check --accept' writes a baseline with its host" if why and not baseline.host else why
 
 
 def host_notes(record: RunRecord, slow: Sequence[Slowdown], baseline: Baseline | None) -> Iterator[str]:

@@ -218,7 +218,7 @@ def baseline_part(
     """
     record, baseline = reading.record, reading.promises.baseline
     if baseline is None:
-        silent = f"no baseline for {device_of(record)}: 'prism-bench baseline' makes one"
+        silent = f"no baseline for {device_of(record)}: 'prism-bench check --accept' makes one"
         return GatePart(_BASELINE_PART, silent=silent)
     if Path(baseline.record).name == path.name:
         return GatePart(_BASELINE_PART, silent="this record is the baseline itself")

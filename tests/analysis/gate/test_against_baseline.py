@@ -49,7 +49,7 @@ def answers(part):
 def test_without_a_baseline_nothing_is_met():
     part = baseline_part(read(OLD), PATH, Path("nowhere"))
     assert ((), False) == (part.checks, part.answered)
-    assert "no baseline for NVIDIA H200: 'prism-bench baseline' makes one" == part.silent
+    assert "no baseline for NVIDIA H200: 'prism-bench check --accept' makes one" == part.silent
 
 
 def test_the_baseline_itself_is_not_compared_with_itself():

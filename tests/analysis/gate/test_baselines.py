@@ -95,7 +95,7 @@ def test_times_of_another_host_are_not_compared_and_noted_once():
         assert [] == grave and f"{reason} this record are not known to be of one host" == note
     unknown = replace(baseline_of(copies(), "r.json.gz"), host="")
     grave, (note,) = held(copies(2.0, created="2026-11-21T00:00:00"), unknown)
-    assert [] == grave and note.endswith(": 'prism-bench baseline' writes a baseline with its host")
+    assert [] == grave and note.endswith(": 'prism-bench check --accept' writes a baseline with its host")
     assert [] == held(copies(), unknown)[1]  # the baseline's own record
 
 

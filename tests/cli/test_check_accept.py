@@ -1,4 +1,4 @@
-"""`prism-bench baseline`: a record becomes what later ones are held against."""
+"""`prism-bench check --accept`: a record becomes the baseline that later ones are compared with."""
 
 import shutil
 from dataclasses import replace
@@ -28,7 +28,7 @@ def kept(record, name="old"):
 
 def test_a_record_becomes_the_baseline_of_its_device(shell, mine):
     path = kept(triple())
-    found = shell("baseline", path, *mine)
+    found = shell("check", path, "--accept", *mine)
     target = mine[1] / "budgets" / "nvidia-h200.baseline.toml"
     assert (0, f"baseline: 1 case of old.json.gz for NVIDIA H200: {target}\n") == (found.code, found.out)
     assert (str(path), {("triple[n=1000]", "cold_time"): 1e-5}) == (
@@ -36,7 +36,7 @@ def test_a_record_becomes_the_baseline_of_its_device(shell, mine):
 
 
 def test_later_records_are_held_against_it(shell, mine):
-    shell("baseline", kept(triple()), *mine)
+    shell("check", "--accept", kept(triple()), *mine)
     found = shell("show", kept(triple(1.6e-5), "new"), *mine)
     assert "degraded: triple[n=1000]: cold time: median over the baseline's 1.6, the rule is at most 1.5" in found.out
     assert "degraded" not in shell("show", kept(triple(1.4e-5), "new"), *mine).out
@@ -45,39 +45,61 @@ def test_later_records_are_held_against_it(shell, mine):
 def test_without_a_name_the_newest_record_is_taken(shell, mine):
     kept(triple(), "20261101")
     kept(triple(2e-5), "20261102")
-    found = shell("baseline", *mine, "--json").json
+    found = shell("check", "--accept", *mine, "--json").json
     assert ("reports/runs/nvidia-h200/20261102.json.gz", 1) == (found["record"], found["cases"])
 
 
 def test_it_goes_where_it_is_told(shell, mine):
-    assert 0 == shell("baseline", kept(triple()), *mine, "--output", "here/b.toml").code
+    assert 0 == shell("check", "--accept", kept(triple()), *mine, "--output", "here/b.toml").code
     assert read_baseline(Path("here/b.toml")).seconds
 
 
 def test_a_case_that_the_catalogue_has_not_is_an_error(shell, mine):
-    found = shell("baseline", kept(triple(kernel="tripel")), *mine)
+    found = shell("check", "--accept", kept(triple(kernel="tripel")), *mine)
     assert 2 == found.code
     assert "old.json.gz: unknown case 'tripel[n=1000]'; did you mean triple[n=1000]" in found.err
     assert not (mine[1] / "budgets").exists()
 
 
 def test_a_record_of_another_device_is_refused(shell, mine):
-    found = shell("baseline", kept(triple()), *mine, "--require-device", "NVIDIA H100")
+    found = shell("check", "--accept", kept(triple()), *mine, "--require-device", "NVIDIA H100")
     assert 2 == found.code
     assert "old.json.gz: it is of NVIDIA H200, not of NVIDIA H100" in found.err
 
 
 def test_a_record_without_times_is_refused(shell, mine):
-    found = shell("baseline", kept(record_of(case_result("triple"))), *mine)
+    found = shell("check", "--accept", kept(record_of(case_result("triple"))), *mine)
     assert 2 == found.code
     assert "holds no valid time" in found.err
 
 
 @pytest.mark.parametrize("words", [(), ("--json",)])
 def test_a_record_of_another_protocol_is_shown_and_not_held(shell, mine, words):
-    shell("baseline", kept(triple()), *mine)
+    shell("check", "--accept", kept(triple()), *mine)
     found = shell("show", kept(replace(triple(1.6e-5), protocol={}), "new"), *mine, *words)
     assert 0 == found.code
     assert "nothing was compared with the device's budgets and baseline" in found.out
     assert "degraded: triple" not in found.out
     assert 2 == shell("check", kept(replace(triple(), protocol={}), "new"), *mine).code
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--accept", "--github"), "--github: leave it out with --accept"),
+        (("--accept", "--markdown", "gate.md"), "--markdown: leave it out with --accept"),
+        (("--accept", "--alert"), "--alert: leave it out with --accept"),
+        (("--output", "b.toml"), "--output: it is for --accept"),
+        (("--require-device", "NVIDIA H200"), "--require-device: it is for --accept"),
+    ],
+)
+def test_options_of_the_other_form_are_refused(shell, mine, words, sentence):
+    found = shell("check", kept(triple()), *mine, *words)
+    assert (2, "", f"prism-bench: {sentence}\n") == (found.code, found.out, found.err)
+    assert not (mine[1] / "budgets").exists() and not Path("b.toml").exists()
+
+
+def test_the_former_command_names_its_replacement(shell):
+    found = shell("baseline")
+    assert (2, "prism-bench: 'baseline' is no command any more; use 'prism-bench check --accept'\n") == (
+        found.code, found.err)  # fmt: skip
