@@ -29,7 +29,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "nightly",
         "history",
         "store",
-        "merge",
         "import",
         "export",
     ),
@@ -44,6 +43,7 @@ REPLACED = {
     "boards": "trend --boards",
     "fusion": "fuse",
     "baseline": "check --accept",
+    "merge": "store merge",
 }
 
 

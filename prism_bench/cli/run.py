@@ -48,7 +48,7 @@ _FirstCallsOption = Annotated[
 ]
 _PartOption = Annotated[
     str | None,
-    typer.Option(metavar="I/N", help="Run the I-th of N shares of the kernels, with their variants; see merge."),
+    typer.Option(metavar="I/N", help="Run the I-th of N shares of the kernels, with their variants; see store merge."),
 ]
 _OutputOption = Annotated[
     Path | None, typer.Option("--output", "-o", help="Write this file, not <runs>/<machine>/<UTC>-<commit>.json.gz.")

@@ -1,4 +1,4 @@
-"""`prism-bench store`: the shards of records, which hold years without their raw samples."""
+"""`prism-bench store`: the shards of records, which hold years without their raw samples, and the parts of a run."""
 
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -18,19 +18,29 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 NAME = "store"
+_OutputOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="Write the merged record to this file, not <runs>/<machine>/<UTC>-<commit>.json.gz."
+    ),
+]
 
 
 class StoreAction(StrEnum):
-    """What to do with the shards."""
+    """What to do with the records."""
 
     MIGRATE = "migrate"
     COMPACT = "compact"
     VERIFY = "verify"
     PRUNE = "prune"
+    MERGE = "merge"
 
 
 def command(
-    action: Annotated[StoreAction, typer.Argument(help="Choose what to do: migrate, compact, verify or prune.")],
+    action: Annotated[StoreAction, typer.Argument(help="Choose what to do: migrate, compact, verify, prune or merge.")],
+    parts: Annotated[
+        list[Path] | None, typer.Argument(help="Merge these run records, one of each part; two or more.")
+    ] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     keep_raw: Annotated[
         str | None, typer.Option(help="Keep the raw samples of so long when pruning: 90d, 12w, or since a day.")
@@ -44,22 +54,36 @@ def command(
         typer.Option("--to", metavar="ADDRESS", help="Find raw samples in this history; default: the configured one."),
     ] = None,
     catalogue: options.CatalogueOption = None,
+    output: _OutputOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Keep records as small monthly shards.
+    """Keep records as monthly shards, and merge the parts of a run.
 
     `migrate` adds all records to shards, and later runs add theirs; `compact` puts the small files of runs together;
     `verify` reads everything; `prune` removes records whose raw samples are old and kept elsewhere.
 
+    `merge` makes one record of PARTS that GPUs of one kind measured, each with `run --part I/N --output FILE`. All
+    variants of a kernel belong in one part; only ceiling benchmarks are in every part. Parts that differ in machine,
+    software, protocol, commit or tuning are refused. The record's duration is the longest part's. No record is
+    replaced: the merged one gets a name that is free.
+
     Ends with 1 where verify finds damage, and where migrate leaves a record out.
     """
+    is_merge = action is StoreAction.MERGE
+    pruning = {"--drop": drop, "--dry-run": dry_run, "--to": to}
+    merging = {"a run record": parts, "--output": output}
+    for name, value in (pruning if is_merge else merging).items():
+        if value:
+            raise UsageError(f"store {action}: {name} is for {'prune' if is_merge else 'merge'}")
     if (keep_raw is None) == (action is StoreAction.PRUNE):
         wanted = "prune needs --keep-raw, such as --keep-raw 90d" if keep_raw is None else "--keep-raw is for prune"
         raise UsageError(f"store {action}: {wanted}")
-    if not runs.is_dir():
+    if not is_merge and not runs.is_dir():
         raise ResultsError(f"{runs}: no folder of records; 'prism-bench run' makes one, --runs names another")
     if action is StoreAction.PRUNE:
         plain, lines, code = _prune(runs, keep_raw or "", drop=drop, dry_run=dry_run, to=to, catalogue=catalogue)
+    elif is_merge:
+        plain, lines, code = _merge(parts or [], runs, output, quiet=json)
     else:
         with _progress() as report:
             plain, lines, code = _ACTIONS[action](runs, report)
@@ -141,6 +165,34 @@ def _prune(runs: Path, keep_raw: str, *, drop: bool, dry_run: bool, to: str | No
         "stay": dict(pruned.stay),
     }
     return plain, lines, 0
+
+
+def _merge(parts: list[Path], runs: Path, output: Path | None, *, quiet: bool) -> _Answer:
+    from prism_bench.record import store
+    from prism_bench.run import merge
+
+    target = store.RecordPlace(runs, output)
+    records = [(str(path), store.read(path)) for path in parts]
+    record = merge(records)
+    cut_short = [origin for origin, part in records if not part.complete]
+    place = target.save(record)
+    options.add_to_shards([place])
+    for origin in () if quiet else cut_short:
+        options.remark(f"{origin} was cut short, so the merged record is marked incomplete", "yellow")
+    kernels = sum(len(part["kernels"]) for part in record.parts)
+    counts = (
+        f"{count_text(len(record.parts), 'part')}, {count_text(kernels, 'kernel')} and "
+        f"the ceilings, {count_text(len(record.cases), 'case')}"
+    )
+    plain = {
+        "record": str(place),
+        "complete": record.complete,
+        "cut_short": cut_short,
+        "cases": len(record.cases),
+        "uuids": list(record.uuids),
+        "parts": list(record.parts),
+    }
+    return plain, [f"merged: {counts}", f"record: {place}"], 0
 
 
 def _names(paths: "list[Path] | tuple[Path, ...]") -> list[str]:

@@ -74,7 +74,7 @@ def questions(bench: FuzzBench) -> dict[str, tuple[object, ...]]:
         "report": ("report", *runs, *kernels, "--output", out / "site"),
         "export": ("export", record, "--output", out / "samples.csv"),
         "export asv": ("export", record, "--format", "asv", "--output", out / "asv"),
-        "merge": ("merge", record, bench.part, "--runs", out / "merged", "--json"),
+        "store merge": ("store", "merge", record, bench.part, "--runs", out / "merged", "--json"),
         "check --accept": ("check", record, "--accept", "--output", out / "baseline.toml", *kernels),
         "profile --from": ("profile", "--from", record, "--json"),
     }

@@ -30,7 +30,8 @@ SMALL = {
 # Forms of a command that take the option, where not all do or where they read it differently.
 FORMS = {
     ("trend", "catalogue"): ("trend --boards",), ("fuse", "catalogue"): ("fuse", "fuse --write"),
-    ("check", "output"): ("check --accept",),
+    ("check", "output"): ("check --accept",), ("store", "parts"): ("store merge",),
+    ("store", "output"): ("store merge",), ("store", "runs"): ("store verify", "store merge"),
 }  # fmt: skip
 # Reads the built-in catalogue each time, a second: two kinds of what is wrong, which the same reader refuses elsewhere.
 FEW = {"fuse": ("missing", "binary.json.gz")}

@@ -222,7 +222,7 @@ def test_signals_until_the_process_is_gone_change_nothing():
     assert process.returncode in (0, 2)
 
 
-@pytest.mark.parametrize("words", [("merge", "a.json.gz", "b.json.gz"), ("show", "a.json.gz"), ("trend",)])
+@pytest.mark.parametrize("words", [("store", "merge", "a.json.gz", "b.json.gz"), ("show", "a.json.gz"), ("trend",)])
 def test_a_command_that_only_reads_ends_without_a_traceback_too(tmp_path, words):
     program = f"""
 import os, signal, sys

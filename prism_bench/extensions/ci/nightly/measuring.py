@@ -170,7 +170,7 @@ class NightlyPlan:
             device = f"{VISIBLE}={self.devices[part - 1]} " if self.gpus > 1 else ""
             yield device + _command(*self.run_arguments(part, relative(output)))
         if self.gpus > 1:
-            yield _command("merge", *map(str, map(relative, parts)), "--runs", str(self.runs))
+            yield _command("store", "merge", *map(str, map(relative, parts)), "--runs", str(self.runs))
         files = "--markdown", str(self.site / "check.md"), "--junit", str(self.site / "check.xml")
         places = "--runs", str(self.runs), "--noise", str(self.noise)
         yield _command("check", _RECORD, *places, *self._catalogue(), "--alert", *files)
