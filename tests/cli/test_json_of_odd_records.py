@@ -31,9 +31,9 @@ def reads_records(command):
 READING = [
     name
     for name, command in COMMANDS.items()
-    if reads_records(command) and "json" in options_of(command) and name not in ("run", "nightly", "monitor")
+    if reads_records(command) and "json" in options_of(command) and name not in ("run", "nightly", "monitor", "comment")
 ]
-READING += ["trend --boards", "check --accept", "store merge"]
+READING += ["comment --since 2026-01-01", "trend --boards", "check --accept", "store merge"]
 
 
 def small():
