@@ -33,7 +33,14 @@ from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, Pe
 from ..include.products.gemm_tile import Whole, on_tiles
 from ..include.products.gemm_tile import tile_rule as product_rule
 from ..include.sequences.recurrent_grid import DERIVED, EDGES_OF_GRID, GRID_RULE, SCRATCH, GridCell
-from ..include.sequences.resident_gates import EDGES_OF_RESIDENT, resident, suits_resident, tile_rule
+from ..include.sequences.resident_gates import (
+    EDGES_OF_RESIDENT,
+    LIMIT,
+    reachable,
+    resident,
+    suits_resident,
+    tile_rule,
+)
 
 # As PyTorch begins: the gates then work between their limits.
 WEIGHTS = Fill(
@@ -149,9 +156,19 @@ def sequence_reference(
     return y, c
 
 
-def state_terms(c: AnyArray, xp: ArrayModule) -> AnyArray:
-    """The cells' first state, of which shares remain, and the number up to 1 that a step adds."""
-    return xp.abs(c) + 1
+def state_terms(
+    x: AnyArray,
+    h: AnyArray,
+    c: AnyArray,
+    w_ih: AnyArray,
+    w_hh: AnyArray,
+    bias: AnyArray,
+    inputs: int,
+    xp: ArrayModule,
+) -> AnyArray:
+    """The cells' first state, of which shares remain, and the number up to 1 that a step adds, or what a gate loses."""
+    sums = xp.abs(x) @ xp.abs(w_ih).T + (xp.abs(h) + 1) @ xp.abs(w_hh).T + xp.abs(bias)
+    return reachable(xp.abs(c) + 1, sums, 4, inputs, xp)
 
 
 def torch_sequence(
@@ -216,7 +233,7 @@ SEQUENCE = Variant(
     ),
     launch=launch_sequence,
     reference=sequence_reference,
-    tolerance=normwise(1e-5, state_terms, lambda inputs, hidden: inputs + hidden),
+    tolerance=normwise(LIMIT, state_terms, lambda inputs, hidden: inputs + hidden),
     peers={"torch": Peer(torch_sequence, prepares=True)},
     flops=lambda steps, batch, inputs, hidden: steps * batch * hidden * (8 * (inputs + hidden) + 10),
     bytes_moved=sequence_bytes,

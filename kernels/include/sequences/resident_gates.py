@@ -1,7 +1,9 @@
 """Launches of resident_gates.cuh: sequences of a recurrent cell whose weights stay in one block."""
 
+from math import sqrt
+
 from prism_bench import Launch, Rule
-from prism_bench.spec import Device
+from prism_bench.spec import UNIT_ROUNDOFF, AnyArray, ArrayModule, Device
 
 UNITS, MOST_INPUTS = 128, 256
 BUSY_ROUNDS = 16  # samples that a multiprocessor takes one after the other before tiles of many samples pay
@@ -10,6 +12,8 @@ CHUNK = 64
 LANES, KEPT = 4, {3: 8, 4: 6}
 STEPS = {3: 16, 4: 8}
 
+
+LIMIT = 1e-5  # normwise error of a sequence
 
 EDGES_OF_RESIDENT = ((65, 256, 128), (17, 12, 100), (67, 6, 9))  # steps, inputs, units
 
@@ -22,6 +26,18 @@ def tile_rule(*tiles: str) -> Rule:
         f"tile is one of {', '.join(names)}, Resident for at most {UNITS} units and {MOST_INPUTS} inputs",
         lambda tile, inputs, hidden: tile in names and few(tile, inputs, hidden),
     )
+
+
+def reachable(state: AnyArray, sums: AnyArray, gates: int, inputs: int, xp: ArrayModule) -> AnyArray:
+    """Magnitude of a sequence's tolerance: the terms of a state, or all that it may be where a gate is lost.
+
+    `sums` are the absolute terms of the gates' sums of each step. A gate whose finite sum is rounded by 1 or more may
+    have any value in float32, and the state with it: then the tolerance is the size of the state itself.
+    """
+    batch, hidden = state.shape
+    lost = xp.isfinite(sums) & (UNIT_ROUNDOFF["float32"] * sums >= 1)
+    is_lost = lost.reshape(len(sums), batch, gates, hidden).any(axis=(0, 2))
+    return xp.where(is_lost, state * (sqrt(inputs + hidden) / LIMIT), state)
 
 
 def shared_bytes(gates: int, inputs: int, lanes: int, kept: int, chunk: int = CHUNK) -> int:
