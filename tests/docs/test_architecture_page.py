@@ -8,7 +8,8 @@ from lab.imports import LAYERS
 from tests.docs.blocks import PAGES, ROOT
 
 TEXT = (PAGES / "architecture.md").read_text()
-ANSWERS = dict(re.findall(r"^\| (.+\?) \| `(.+)` \|$", TEXT, re.MULTILINE))
+ROWS = re.findall(r"^\| (.+\?) \| `([^`]+)`(?:: `(\w+)`)? \|$", TEXT, re.MULTILINE)
+ANSWERS = {question: path for question, path, _ in ROWS}
 
 
 def test_every_named_path_exists():
@@ -27,6 +28,13 @@ def test_every_named_path_exists():
 )
 def test_the_answer_is_the_right_file(question, defines):
     assert defines in (ROOT / ANSWERS[question]).read_text()
+
+
+def test_every_named_function_is_in_its_file():
+    named = [(path, name) for _, path, name in ROWS if name]
+    assert len(named) >= 3
+    definition = r"^(?:def|class) {}\b"
+    assert [] == [row for row in named if not re.search(definition.format(row[1]), (ROOT / row[0]).read_text(), re.M)]
 
 
 def test_the_table_of_layers_is_the_tested_one():
