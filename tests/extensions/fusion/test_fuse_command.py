@@ -1,4 +1,4 @@
-"""`prism-bench fuse --write`: writes what is declared, tells what would change, and leaves nothing half-done."""
+"""`prism-bench fuse --write`: writes what is declared, prints what would change, and leaves nothing half-written."""
 
 import shutil
 

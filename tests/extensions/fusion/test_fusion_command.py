@@ -1,4 +1,4 @@
-"""`prism-bench fuse`: records, the emulator where there is none, exit codes, JSON, picture."""
+"""`prism-bench fuse`: records, the emulator without a record, exit codes, JSON, picture."""
 
 from pathlib import Path
 
