@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from prism_bench.cli import measuring, options
-from prism_bench.errors import ResultsError, UsageError
+from prism_bench.errors import ResultsError
 from prism_bench.units import count_text
 
 NAME = "check"
@@ -48,20 +48,19 @@ def command(
 
     Ends with 2 where nothing could be judged. Unmeasured budgets count as neither met nor missed.
     """
+    judging = {"--markdown": markdown, "--junit": junit, "--github": github}
+    judging |= {"--alert": alert, "--alert-state": alert_state}
+    accepting = {"--require-device": require_device, "--output": output}
+    if accept:
+        options.refuse(judging, "leave it out with --accept")
+        _accept(record, runs, catalogue, require_device, output, json=json)
+        return
+    options.refuse(accepting, "it is for --accept")
     from prism_bench.io.documents import no_collection
     from prism_bench.report import gate
     from prism_bench.report.terminal import gate as terminal
     from prism_bench.workflows.pairs import judged
 
-    judging = {"--markdown": markdown, "--junit": junit, "--github": github}
-    judging |= {"--alert": alert, "--alert-state": alert_state}
-    accepting = {"--require-device": require_device, "--output": output}
-    for name, value in (judging if accept else accepting).items():
-        if value:
-            raise UsageError(f"{name}: leave it out with --accept" if accept else f"{name}: it is for --accept")
-    if accept:
-        _accept(record, runs, catalogue, require_device, output, json=json)
-        return
     kernels = options.open_catalogue(catalogue)
     state = alert_state or runs.parent / "alerts"
     with gate.failures(state, options.remark) if alert else nullcontext():

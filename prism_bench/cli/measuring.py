@@ -349,7 +349,8 @@ class PairPlace:
     def require(self, effort: "PairEffort") -> None:
         """Raise a UsageError for an option that a fleet has no meaning for."""
         if self.fleet:
-            options.refuse({"--tuned": effort.tuned, "--time-limit": effort.limit is not None}, "--fleet")
+            refused = {"--tuned": effort.tuned, "--time-limit": effort.limit is not None}
+            options.refuse(refused, "leave it out with --fleet")
 
     def measured(
         self, builds: "tuple[Build, Build]", effort: "PairEffort", growth: "Growth", judge: "PairJudge"

@@ -54,7 +54,7 @@ def command(
     from prism_bench.monitor.station import CsvFile, KernelQuery, station
 
     if serve is not None:
-        options.refuse({"--once": once, "--csv": csv, "--json": json}, "--serve")
+        options.refuse({"--once": once, "--csv": csv, "--json": json}, "leave it out with --serve")
         _serve(serve, device, alerts, interval, duration, runs, catalogue)
         return
     rules, query, table = configured(alerts), KernelQuery(sort_by, limit, min_calls), CsvFile(csv) if csv else None

@@ -151,10 +151,10 @@ def chosen_labels(labels: Sequence[str] | None, default: Sequence[str] | None = 
     return tuple(labels or within or configured or default)
 
 
-def refuse(options: Mapping[str, object], mode: str) -> None:
-    """Raise a UsageError for the first option that has a value: it means nothing with the option `mode`."""
+def refuse(options: Mapping[str, object], reason: str) -> None:
+    """Raise a UsageError with the reason for the first option that has a value; this form of a command ignores it."""
     if name := next((name for name, value in options.items() if value), None):
-        raise UsageError(f"{name}: leave it out with {mode}")
+        raise UsageError(f"{name}: {reason}")
 
 
 def print_json(value: object) -> None:

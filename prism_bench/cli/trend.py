@@ -53,7 +53,7 @@ def command(
     if boards:
         floors = project.stored(measuring.DEFAULT_NOISE, project.current())
         steps = {"--least": least != _LEAST, "--recent": recent != _RECENT, "--asv": asv, "--noise": noise != floors}
-        options.refuse({"CASES": cases, "--filter": filter, **steps}, "--boards")
+        options.refuse({"CASES": cases, "--filter": filter, **steps}, "leave it out with --boards")
         _show_boards(metric or ("cold_time",), machine or (), runs, catalogue, json)
     if catalogue:
         raise UsageError(f"--catalogue {catalogue}: only --boards reads kernels; add that, or leave this out")

@@ -58,9 +58,10 @@ def command(
     """
     of_digest = {"--since": since, "--markdown": markdown, "--html": html, "--catalogue": catalogue}
     of_comment = {"--page": page, "--post": post, "--pull-request": pull_request}
-    refused = [option for option, value in (of_digest if comparison else of_comment).items() if value]
-    if refused:
-        raise UsageError(f"{refused[0]}: leave it out {'with' if comparison else 'without'} a comparison")
+    options.refuse(
+        of_digest if comparison else of_comment,
+        f"leave it out {'with' if comparison else 'without'} a comparison",
+    )
     if comparison:
         _comment(comparison, page, post, pull_request, json=json)
     elif since:

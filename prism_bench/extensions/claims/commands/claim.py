@@ -94,10 +94,8 @@ def command(
     claim = next((operand for operand in (a, b) if operand and is_claim(operand)), None)
     if claim and b:
         raise UsageError(f"{claim}: it is a claim; name it alone to replay it")
-    refused = [option for option, value in (made_with if claim else replayed_with).items() if value]
-    if refused:
-        reason = "a claim to replay" if claim else "no claim to replay"
-        raise UsageError(f"{refused[0]}: leave it out with {a}, which is {reason}")
+    kind = "a claim to replay" if claim else "no claim to replay"
+    options.refuse(made_with if claim else replayed_with, f"leave it out with {a}, which is {kind}")
     if claim:
         _replay(claim, backend, catalogue, processes, trust_source, signed_by, (output, page, badge), json=json)
     else:

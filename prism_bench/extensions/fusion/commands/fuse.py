@@ -70,20 +70,20 @@ def command(
     --write makes the source and PTX of programs in spec files, kernels/<family>/<name>.py, in <family>/generated.
     --check ends with 1 where they would change.
     """
+    names = options.patterns(cases, filter)
+    if write or check:
+        files = {"--record": record, "--latencies": latencies, "--counters": counters, "--picture": picture}
+        others = {"--runs": runs != _stored(options.DEFAULT_RUNS), "--label": label, "--emulate": emulate}
+        options.refuse({**files, **others}, f"leave it out with {'--write' if write else '--check'}")
+        _write(names, catalogue, check=check, ptx=ptx, json=json)
+    if not ptx:
+        raise UsageError("--no-ptx: leave it out without --write")
     from prism_bench.analysis.bounds.profiles import newest_counted
     from prism_bench.extensions.fusion import benefit as fusion
     from prism_bench.extensions.fusion.benefit.ledger import read_times
     from prism_bench.extensions.fusion.report.terminal import fusion_json, fusion_view
     from prism_bench.record import store
 
-    names = options.patterns(cases, filter)
-    if write or check:
-        files = {"--record": record, "--latencies": latencies, "--counters": counters, "--picture": picture}
-        others = {"--runs": runs != _stored(options.DEFAULT_RUNS), "--label": label, "--emulate": emulate}
-        options.refuse({**files, **others}, "--write" if write else "--check")
-        _write(names, catalogue, check=check, ptx=ptx, json=json)
-    if not ptx:
-        raise UsageError("--no-ptx: leave it out without --write")
     chains = fusion.chains_of(options.open_catalogue(catalogue), names)
     (read, missing), labels = _record(chains, record, runs), options.chosen_labels(label)
     traffic = _traffic(chains, labels) if emulate or read is None else {}
