@@ -173,8 +173,9 @@ def test_import_is_light(words):
     [
         ("from prism_bench.cli import app", {"numpy", "pandas", "cupy", "torch", "matplotlib", "jinja2"}),
         ("sys.argv[1:] = ['--version']; from prism_bench.cli import main; main()", {"numpy", "typer", "rich"}),
+        ("sys.argv[1:] = ['show', '--help']; from prism_bench.cli import main; main()", {"numpy", "pandas"}),
     ],
-    ids=["commands", "version"],
+    ids=["commands", "version", "help"],
 )
 def test_the_command_line_starts_without(words, heavy):
     script = f"import sys, atexit; atexit.register(lambda: print(*sys.modules)); {words}"

@@ -74,6 +74,13 @@ class _ConfiguredCommand(TyperCommand):
             )
         return super().parse_args(ctx, args)
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command, which finds records that only the history keeps; help needs no store, nor NumPy."""
+        from prism_bench.record.store import records
+
+        records.supply(_kept_elsewhere)
+        return super().invoke(ctx)
+
 
 class ConfiguredDefaults(Mapping[str, object]):
     """Defaults of a command's options by the project's configuration, which is read with the first of them.
@@ -160,10 +167,7 @@ _Version = Annotated[
 
 
 def _before_commands(version: _Version = False) -> None:
-    """Define the options before any command, and let a command find records that only the history keeps."""
-    from prism_bench.record.store import records
-
-    records.supply(_kept_elsewhere)
+    """Define the options before any command."""
 
 
 def _kept_elsewhere() -> "RawSource | None":
