@@ -77,7 +77,7 @@ def _table(record: RunRecord) -> list[str]:
     """Return the header and the chosen lines as `show` prints them, up to the column of peers."""
     console = options.plain_console(width=WIDTH)
     with console.capture() as captured:
-        console.print(summary_view(record, discover(), must_be_held=False, everything=True))
+        console.print(summary_view(read(record, discover(), must_be_held=False), everything=True))
     lines = re.sub(r"\x1b\[[\d;]*m", "", captured.get()).splitlines()
     header = next(line for line in lines if re.match(r"kernel +label .* verdict", line))
     chosen = [line for line in lines if tuple(line.split()[:2]) in LINES]

@@ -15,7 +15,7 @@ def time_text(seconds: float | None) -> str:
 
 def count_text(count: int, noun: str, plural: str | None = None) -> str:
     """Return a text such as `1 case` or `3 cases`; `plural` is the noun's plural where it is not the noun and an s."""
-    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
+    return f"{count if count < 10_000 else f'{count:,}'} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def duration_text(seconds: float) -> str:

@@ -6,6 +6,7 @@ the NumPy references are timed at S0. Nothing is kept.
 
 from rich import print
 
+from prism_bench.analysis.run_analysis import read
 from prism_bench.backends import open_default
 from prism_bench.catalogue import discover
 from prism_bench.report.terminal.record import summary_view
@@ -22,7 +23,7 @@ def main() -> None:
     labels = ("S0", "S1") if backend.name == "cuda" else ("S0",)
     cases = [case for case in catalogue.cases(KERNELS, labels) if case.variant is None]
     record = run(catalogue, backend.name, cases, Settings(processes=1))
-    print(summary_view(record, catalogue))
+    print(summary_view(read(record, catalogue)))
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from prism_bench.analysis.peers import (
     range_text,
     unstable_stand_in,
 )
-from prism_bench.analysis.summary import SummaryRow, frame_of, limits_of, noted, number, summary_rows
+from prism_bench.analysis.summary import SummaryRow, frame_of, limits_of, noted, number, summary_rows, with_cases
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.plausibility import Limits
 from prism_bench.record.run_record import CaseResult, RunRecord
@@ -243,9 +243,34 @@ class Reading:
     promises: Promises = field(default_factory=Promises)
 
     @property
+    def kernels(self) -> tuple[CaseResult, ...]:
+        """The timed cases without kernels that measure the machine; these where there are no others."""
+        return tuple(case for case in self.cases if case.ceiling is None) or self.cases
+
+    @property
     def trusted(self) -> int:
-        """Number of successful cases without an invalid measurement."""
-        return sum(row["status"] == "ok" and row["invalid"] is None for row in self.rows)
+        """Number of successful cases of kernels without an invalid measurement."""
+        names = {case.name for case in self.kernels}
+        rows = (row for row in self.rows if row["case"] in names)
+        return sum(row["status"] == "ok" and row["invalid"] is None for row in rows)
+
+    def of_cases(self, names: Sequence[str]) -> "Reading":
+        """Return the reading of those cases alone that the names choose (`with_cases`), by the limits of the record."""
+        record = with_cases(self.record, names)
+        chosen = {case.name for case in record.cases}
+        told = (
+            found for found in self.findings if found.case in chosen or (not found.case and found.gravity != "note")
+        )
+        return replace(
+            self,
+            record=record,
+            cases=tuple(case for case in self.cases if case.name in chosen),
+            edges=tuple(case for case in self.edges if case.name in chosen),
+            rows=tuple(row for row in self.rows if row["case"] in chosen),
+            budgets=tuple(budget for budget in self.budgets if budget.case in chosen),
+            findings=tuple(told),
+            slowdowns=tuple(slowdown for slowdown in self.slowdowns if slowdown.case in chosen),
+        )
 
     def values(self, column: str) -> list[float]:
         """Return the known values of a column of the summary, without machine kernels."""

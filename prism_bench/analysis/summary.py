@@ -253,16 +253,15 @@ def _span(span: Span, text: Callable[[float], str]) -> str:
 def with_cases(record: RunRecord, names: Sequence[str]) -> RunRecord:
     """Return the record with the cases that the names choose; without names, with all cases.
 
-    A name is a kernel, `kernel:variant`, or a case in full. Kernels that measure the machine stay, since their ceilings
-    are part of every other result. The times of the run's stages are left out. Raise a UsageError for a name without a
-    case.
+    A name is a kernel, `kernel:variant`, or a case in full. The times of the run's stages are left out. Raise a
+    UsageError for a name without a case.
     """
     if not names:
         return record
     for name in names:
         if not any(name in _names(case) for case in record.cases):
             raise unknown("kernel or case", name, {name for case in record.cases for name in _names(case)})
-    chosen = [case for case in record.cases if case.ceiling or set(names) & set(_names(case))]
+    chosen = [case for case in record.cases if set(names) & set(_names(case))]
     return replace(record, cases=tuple(chosen), spent={})
 
 

@@ -56,10 +56,10 @@ def command(
         _accept(record, runs, catalogue, require_device, output, json=json)
         return
     options.refuse(accepting, "it is for --accept")
+    from prism_bench.analysis.gate.checks import judged
     from prism_bench.io.documents import no_collection
     from prism_bench.report import gate
     from prism_bench.report.terminal import gate as terminal
-    from prism_bench.workflows.pairs import judged
 
     kernels = options.open_catalogue(catalogue)
     state = alert_state or runs.parent / "alerts"

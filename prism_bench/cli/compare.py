@@ -222,8 +222,10 @@ def _of_records(paths: tuple[str, str], patterns: Sequence[str], judge: _Judge) 
     from prism_bench.analysis.summary import with_cases
     from prism_bench.record import store
 
-    a, b = (with_cases(store.read(path), patterns) for path in paths)
-    return replace(judge, names=_short(paths)).compared(a, b)
+    a, b = (store.read(path) for path in paths)
+    chosen = {case.name for record in (a, b) for case in with_cases(record, patterns).cases}
+    comparison = replace(judge, names=_short(paths)).compared(a, b)
+    return replace(comparison, cases=tuple(row for row in comparison.cases if row.case in chosen))
 
 
 def _of_builds(

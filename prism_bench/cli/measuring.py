@@ -14,12 +14,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from prism_bench.analysis.compare import MOST, START
 from prism_bench.cli import options
-from prism_bench.errors import UsageError
+from prism_bench.errors import ResultsError, UsageError
 from prism_bench.extension import offered
 from prism_bench.io import project
 from prism_bench.units import count_text, duration_text
 
 if TYPE_CHECKING:
+    from prism_bench.analysis.gate.checks import Gate
+    from prism_bench.analysis.run_analysis import Reading
     from prism_bench.catalogue import Catalogue
     from prism_bench.io.files import Saver
     from prism_bench.record.run_record import RunRecord
@@ -219,6 +221,19 @@ def configured(cases: Sequence["Case"], backend: DescribedBackend | str, tuned: 
 # Options of the commands that measure two builds in turn.
 
 DEFAULT_NOISE = Path("reports/noise")
+
+
+def judged(reading: "Reading", path: Path, runs: Path) -> "Gate":
+    """Return what `check` finds in the record at `path`; where earlier ones hinder that, what it finds in it alone."""
+    from prism_bench.analysis.gate.checks import gate, judged_reading
+
+    try:
+        return judged_reading(reading, path, runs, project.stored(DEFAULT_NOISE, project.current()))
+    except ResultsError as error:
+        options.remark(f"not compared with earlier records: {error}", "yellow")
+        return gate(reading, path)
+
+
 NoiseOption = Annotated[Path, typer.Option("--noise", help="Set the folder of the noise floors of machines.")]
 ProcessesOption = Annotated[int, typer.Option(min=1, help="Measure each case in this many fresh processes.")]
 StartOption = Annotated[

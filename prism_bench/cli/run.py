@@ -110,7 +110,7 @@ def command(
                 signals.enter_context(files.held())
                 with progress_bar(announced()) as report:
                     record = run(kernels, name, list(chosen.cases), settings, report, keep=keep)
-        code = _finish(record, keep, kernels, json)
+        code = _finish(record, keep, kernels, runs, json)
     raise SystemExit(code)
 
 
@@ -141,12 +141,15 @@ def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Call
     return lambda record: place.save(replace(record, tuning=tuning))
 
 
-def _finish(record: "RunRecord", keep: "files.Saver[RunRecord, Path]", kernels: "Catalogue", json: bool) -> int:
+def _finish(
+    record: "RunRecord", keep: "files.Saver[RunRecord, Path]", kernels: "Catalogue", runs: Path, json: bool
+) -> int:
     """Keep the record and print it, whether or not it could be kept; return the exit code.
 
     The code is 2 where the run was cut short or had no cache, else 1 or 3 where a finding is bad.
     """
     from prism_bench.analysis.run_analysis import exit_code, read
+    from prism_bench.report.gate import attention
     from prism_bench.report.plain import view
     from prism_bench.report.terminal.record import summary_view
 
@@ -154,14 +157,16 @@ def _finish(record: "RunRecord", keep: "files.Saver[RunRecord, Path]", kernels: 
         raise PrismBenchError("the run was ended before anything was measured, so there is no record")
     path = keep.finish(record)
     add_to_shards([path] if path else [])
+    reading = read(record, kernels)
+    verdict = measuring.judged(reading, path or Path("not kept"), runs)
     if json:
-        options.print_json(view(record, kernels))
+        options.print_json(view(reading) | attention(verdict))
     else:
-        options.out().print(summary_view(record, kernels))
+        options.out().print(summary_view(reading, verdict))
     if path and not json:
         options.line(f"record: {path}")
     if not record.complete or options.was_hindered(record):
         code = 2
     else:
-        code = 1 if kernels.problems else exit_code(read(record, kernels).findings)
+        code = 1 if kernels.problems else exit_code(reading.findings)
     return keep.exit_code(code)

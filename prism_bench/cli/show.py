@@ -1,13 +1,15 @@
 """`prism-bench show`: a record as a table."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import options
+from prism_bench.cli import measuring, options
 
 if TYPE_CHECKING:
+    from prism_bench.catalogue import Catalogue
     from prism_bench.record.run_record import RunRecord
 
 NAME = "show"
@@ -16,7 +18,7 @@ NAME = "show"
 def command(
     record: options.RecordArgument = None,
     filter: options.FilterOption = None,
-    all: Annotated[bool, typer.Option("--all", "-a", help="Show all cases and findings, not the worst ten.")] = False,
+    all: Annotated[bool, typer.Option("--all", "-a", help="Show all cases and findings.")] = False,
     why: Annotated[
         str | None, typer.Option(metavar="CASE", help="Show why a case, or a kernel's largest one, takes its time.")
     ] = None,
@@ -24,29 +26,40 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Show a run record: its summary and its ten worst cases.
+    """Show a run record: what `check` finds in it, the cases that need attention, and the kernels against their peers.
 
-    Times, rates, shares of the measured ceilings, verification, and the kernels against their peers by class of peer.
-    With --filter every peer of the chosen cases is shown as well. --why shows the bottleneck of one case, the counters
-    that show it, the distance to its limit, and what a fix would bring.
+    With --filter the chosen cases are shown, with times, rates, shares of the measured ceilings and every peer. --why
+    shows the bottleneck of one case, the counters that show it, the distance to its limit, and what a fix would bring.
     """
-    from prism_bench.analysis.summary import with_cases
     from prism_bench.io.documents import no_collection
     from prism_bench.record import store
+
+    path = record or store.newest(runs)
+    if why:
+        _explain(store.read(path), why, runs, json=json)
+        return
+    with no_collection():
+        _show(path, filter or (), runs, options.open_catalogue(catalogue), all, json=json)
+
+
+def _show(path: Path, names: Sequence[str], runs: Path, kernels: "Catalogue", everything: bool, *, json: bool) -> None:
+    """Print the chosen cases of a record, and what the gate finds in them."""
+    from prism_bench.analysis.gate.checks import about
+    from prism_bench.analysis.run_analysis import read
+    from prism_bench.record import store
+    from prism_bench.report.gate import attention
     from prism_bench.report.plain import view
     from prism_bench.report.terminal.record import summary_view
 
-    if why:
-        _explain(store.read(record or store.newest(runs)), why, runs, json=json)
-        return
-    with no_collection():
-        kernels = options.open_catalogue(catalogue)
-        read = with_cases(store.read(record or store.newest(runs)), filter or ())
-        if json:
-            options.print_json(view(read, kernels, must_be_held=False))
-        else:
-            shown = summary_view(read, kernels, must_be_held=False, every_peer=bool(filter), everything=all)
-            options.out().print(shown)
+    reading = read(store.read(path), kernels, must_be_held=False)
+    verdict = measuring.judged(reading, path, runs)
+    if names:
+        reading = reading.of_cases(names)
+        verdict = about(verdict, {case.name for case in reading.record.cases})
+    if json:
+        options.print_json(view(reading) | attention(verdict))
+    else:
+        options.out().print(summary_view(reading, verdict, every_peer=bool(names), everything=everything))
 
 
 def _explain(record: "RunRecord", name: str, runs: Path, *, json: bool) -> None:

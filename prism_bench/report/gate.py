@@ -414,6 +414,22 @@ def write_files(gate: Gate, markdown: Path | None, junit: Path | None) -> None:
 # The gate for programs.
 
 
+def attention(gate: Gate) -> dict[str, Any]:
+    """Return what `show` and `run` begin with: the `sentence` of the gate, and what needs `attention`, worst first."""
+    concerns = [
+        {
+            "verdict": check.answer,
+            "case": check.case,
+            "metric": check.metric,
+            "message": check.message,
+            "ratio": check.ratio,
+            "reproduce": command(gate.record, check),
+        }
+        for check in gate.concerns
+    ]
+    return {"sentence": headline(gate), "attention": concerns}
+
+
 def view(gate: Gate) -> dict[str, Any]:
     """Return `exit_code`, `headline`, the record's facts, and `parts` with their checks; concerns have `reproduce`."""
     record = gate.record

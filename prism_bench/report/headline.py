@@ -23,14 +23,14 @@ from prism_bench.units import count_text, ratio_text, share_text, time_text
 
 _TONES = {"bad": "bad", "untrusted": "bad", "note": "muted"}
 _NOUNS = {"records": "note on the records", "evidence": "note on evidence", "shift": "shift of the machine",
-          "empty": "empty cell", "host": "note on the host"}  # fmt: skip
+          "empty": "empty cell", "ok": "check ok", "host": "note on the host"}  # fmt: skip
 _PLURALS = {"records": "notes on the records", "evidence": "notes on evidence", "shift": "shifts of the machine",
-            "host": "notes on the host"}  # fmt: skip
+            "ok": "checks ok", "host": "notes on the host"}  # fmt: skip
 
 
 def headline(reading: Reading) -> str:
     """Return the run's verdict as one sentence."""
-    total, trusted = len(reading.cases), reading.trusted
+    total, trusted = len(reading.kernels), reading.trusted
     if reading.record.imported:  # a case that its tool verified and did not time is ok
         trusted = min(trusted, sum(bool(case.measurements) for case in reading.cases))
     if not total:

@@ -11,9 +11,8 @@ from prism_bench.analysis.compare.estimate import Estimate
 from prism_bench.analysis.compare.noise import Control, Noise, shift_words
 from prism_bench.analysis.compare.selection import CaseRole, ChangeReason, CodeIdentity, SelectedCase, Selection
 from prism_bench.analysis.peers import peer_rows
-from prism_bench.analysis.run_analysis import read
+from prism_bench.analysis.run_analysis import Reading
 from prism_bench.analysis.summary import DERIVED, condition_texts, conditions, number, time_spent, window_seconds
-from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.listing import EntryDifference
 from prism_bench.record.run_record import CaseResult, RunRecord, encode
 from prism_bench.report.view import CaseView, case_views
@@ -26,8 +25,8 @@ from prism_bench.workflows.tuning.crossover import ALWAYS, TARGETS, Batch, Measu
 _TEXT = ("bound", "best_peer", "invalid")
 
 
-def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held: bool = True) -> dict[str, Any]:
-    """Return the record as plain JSON values; `must_be_held` as in `read`.
+def view(reading: Reading) -> dict[str, Any]:
+    """Return the record of a reading as plain JSON values.
 
     `timed` is whose the times are: `kernel`, or what the backend times in its place, such as `NumPy reference`.
     `headline` has a row for each group of labels and class of peers (`HeadlineRow`), `limits` holds the measured launch
@@ -36,7 +35,7 @@ def view(record: RunRecord, catalogue: Catalogue | None = None, *, must_be_held:
     a `derived` object: medians and spreads of its valid times, rates, shares, ratios, peers and budgets. Unknown values
     are null.
     """
-    reading, plain = read(record, catalogue, must_be_held=must_be_held), encode(record)
+    record, plain = reading.record, encode(reading.record)
     for case, shown in zip(plain["cases"], case_views(reading, edges=True), strict=True):
         case["derived"] = _derived(shown)
     spent = time_spent(record)

@@ -1,4 +1,4 @@
-"""Comparison of two builds: selection of the cases, measuring in turn, and the gate's findings in a record."""
+"""Comparison of two builds: selection of the cases, and measuring in turn."""
 
 import hashlib
 import time
@@ -10,9 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 import prism_bench
-from prism_bench.analysis.boards import KnownBoards
 from prism_bench.analysis.compare.comparison import by_name, by_workload, compare, undecided
-from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.compare.noise import stored_noise
 from prism_bench.analysis.compare.selection import (
     RUN_BY_REFERENCE,
@@ -24,10 +22,6 @@ from prism_bench.analysis.compare.selection import (
     control_sample,
 )
 from prism_bench.analysis.compare.verdict import VerdictRules
-from prism_bench.analysis.gate.checks import Gate, baseline_part, earlier_records, gate, last_part, once, trend_part
-from prism_bench.analysis.run_analysis import read
-from prism_bench.analysis.trend.series import kept_floors
-from prism_bench.catalogue import Catalogue
 from prism_bench.compilation.listing import CodeDifference, Entries, code_differences
 from prism_bench.compilation.program import toolchain_of
 from prism_bench.io.files import Saver
@@ -318,28 +312,3 @@ def _work(case: Case) -> CaseWork:
 
 def _difference(pair: tuple[Entries, Entries]) -> CodeDifference:
     return code_differences(*pair)
-
-
-# The gate's findings in a record, compared with the baseline, earlier records and noise floors next to it.
-
-
-def judged(source: Path | None, catalogue: Catalogue, runs: Path, noise: Path) -> Gate:
-    """Return what the gate finds in the record at `source`, with the records below `runs` and noise floors in `noise`.
-
-    Without a `source`, judge the record below `runs` that was measured last; of another tool's records, that of the
-    newest commit, since other tools measure commits in any order. Raise ResultsError if there is no record, and for a
-    record, a baseline or a budget that cannot be read or does not fit.
-    """
-    path = source or store.newest(runs)
-    record = store.read(path)
-    if source is None and record.imported and (newest := store.newest_commit(runs)) != path:
-        path, record = newest, store.read(newest)
-    reading = read(record, catalogue)
-    history = store.read_history(runs)
-    floors = stored_noise(str(reading.record.machine.get("id")), noise)
-    boards = KnownBoards(lambda: history, str(reading.record.machine.get("id")), reading.record.backend)
-    earlier = earlier_records(reading.record, history, runs)
-    known = earlier_runs([run.record for run in earlier]).known_apart if earlier else {}
-    baseline = baseline_part(reading, path, runs, floors, boards, known)
-    last = once(last_part(reading, history, runs, floors, earlier), [baseline])
-    return gate(reading, path, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])

@@ -29,7 +29,7 @@ def test_shares_leave_out_launches_and_the_machine():
     bound = set(reading.frame.loc[reading.frame["bound_share"].notna(), "bound"])
     assert bound == {"memory", "compute", "launch"}
     assert 0 < len(reading.busy_shares) < len(reading.cases)
-    assert reading.trusted == 42
+    assert reading.trusted == 38
 
 
 def test_shares_leave_out_forms_of_before():

@@ -87,5 +87,5 @@ def test_an_undecided_budget_is_a_remark_with_its_interval():
     (check,) = of_budgets(reading)
     assert ("undecided", "note", False) == (check.answer, check.gravity, check.answered)
     assert check.message.startswith("cold time is 10.1 us (9.8") and check.message.endswith("is within its error")
-    (plain,) = view(record_of(NOISY), book)["cases"][0]["derived"]["budgets"]
+    (plain,) = view(read(record_of(NOISY), book))["cases"][0]["derived"]["budgets"]
     assert ("undecided", 2) == (plain["verdict"], len(plain["interval"]))

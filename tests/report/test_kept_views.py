@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from prism_bench.analysis import peers
+from prism_bench.analysis.run_analysis import read
 from prism_bench.io.documents import json_text
 from prism_bench.record import store
 from prism_bench.record.run_record import RunRecord
@@ -77,7 +78,7 @@ def few_edges(path: str) -> RunRecord:
 
 def digests(path: str) -> dict[str, str]:
     """Return a digest of each part of what `show --json` prints of the record."""
-    shown = json.loads(json_text(view(few_edges(path), CATALOGUE)))
+    shown = json.loads(json_text(view(read(few_edges(path), CATALOGUE))))
     texts = {name: json.dumps(rounded(value), sort_keys=True) for name, value in parts(shown).items()}
     return {name: hashlib.sha256(text.encode()).hexdigest()[:16] for name, text in sorted(texts.items())}
 
@@ -97,9 +98,9 @@ def test_it_shows_the_same_numbers(path, monkeypatch):
 
 def test_the_fastest_process_counts_for_unstable_peers_and_changes_nothing_else(monkeypatch):
     record = few_edges("reports/runs/nvidia-h200/20261123T070904Z-f63d9242.json.gz")
-    after = view(record, CATALOGUE)
+    after = view(read(record, CATALOGUE))
     monkeypatch.setattr(peers, "UNSTABLE", math.inf)
-    before = view(record, CATALOGUE)
+    before = view(read(record, CATALOGUE))
     changed = 0
     for old, new in zip(before["cases"], after["cases"], strict=True):
         names = {name for name, value in new["derived"].items() if value != old["derived"][name]}

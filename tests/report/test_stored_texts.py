@@ -14,6 +14,7 @@ from rich.console import Console
 from prism_bench.analysis.bounds.bottleneck import SourceLine
 from prism_bench.analysis.bounds.why import CodeAgainst, CountedNear, Fix, why
 from prism_bench.analysis.compare.comparison import compare
+from prism_bench.analysis.run_analysis import read
 from prism_bench.measure.plausibility import Limits
 from prism_bench.report.terminal.catalogue import verification_view
 from prism_bench.report.terminal.comparison import comparison_view
@@ -43,14 +44,14 @@ def _show():
     times = [{"cold_time": 2e-5, "cold_time@peer:torch": (14 + n) * 1e-6} for n in range(13)]
     cases = [case_result(f"{name}_{n}", "S1", times=one) for n, one in enumerate(times)]
     wrong = case_result("scale", "S1", status="wrong", reason="not timed, because " + OUTSIDE.format(n=33, last=32))
-    return summary_view(record_of(*cases, wrong))
+    return summary_view(read(record_of(*cases, wrong)))
 
 
 def _run():
     """Two kernels, whose complaints about every edge are alike: `run` ends with this."""
     failed = _failed()
     named = (replace(one, reason=f"{one.name}: {one.reason}") if one.kernel == "sum" else one for one in failed)
-    return summary_view(record_of(case_result("copy", "S0", times={"cold_time": 1e-5}), *named))
+    return summary_view(read(record_of(case_result("copy", "S0", times={"cold_time": 1e-5}), *named)))
 
 
 def _failed():

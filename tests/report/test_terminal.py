@@ -1,14 +1,19 @@
 """What the terminal shows, at the width it has."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from prism_bench.analysis.gate.budgets import BudgetVerdict
+from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate
 from prism_bench.analysis.run_analysis import read
 from prism_bench.analysis.summary import implementation
 from prism_bench.report.terminal.catalogue import skipped_reasons
-from prism_bench.report.terminal.record import summary_view
+from prism_bench.report.terminal.record import summary_view, verdict_text
+from prism_bench.report.view import case_views
+from prism_bench.spec.metric import Budget
 from tests.report.peered import peered_record
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
@@ -17,7 +22,7 @@ def shown(record, width=220, *, everything=True, **options):
     options["everything"] = everything
     console = Console(width=width, record=True, file=open("/dev/null", "w"), color_system=None)  # noqa: SIM115
     with console.file:
-        console.print(summary_view(record, **options))
+        console.print(summary_view(read(record), **options))
         return console.export_text()
 
 
@@ -30,7 +35,7 @@ def test_every_case_has_a_line_and_every_mishap_its_reason():
     text = shown(gpu_record())
     for case in read(gpu_record()).cases:
         assert f"{implementation(case)} " in text
-    for words in ("42 of 46 cases", "above the read ceiling", "it wanted 4.29 GB", "[2] graph capture refused"):
+    for words in ("38 of 42 cases", "above the read ceiling", "it wanted 4.29 GB", "[2] graph capture refused"):
         assert words in text
 
 
@@ -56,22 +61,54 @@ def test_label_ratio_and_verdict_stay_and_long_names_lose_their_middle(width):
     assert max(map(len, text.splitlines())) <= width
 
 
-def test_a_summary_has_the_ten_worst_cases_the_gravest_first():
-    times = [{"cold_time": 1e-5, "cold_time@peer:lib": (n + 80) * 1e-7} for n in range(40)]
-    cases = [case_result(f"k{n}", "S1", times=one) for n, one in enumerate(times)]
-    wrong = case_result("z", "S1", status="wrong", reason="y[0] is 1, reference 2")
-    text = shown(record_of(*cases, wrong), 100, everything=False)
-    rows = text[text.index("The 10 worst of 41 cases") :].splitlines()[2:12]
-    assert ["z", *(f"k{n}" for n in range(9))] == [row.split()[0] for row in rows]
-    assert "show --all: all 41 cases" in flat(text)
-    assert "k39" not in text
-    assert "k39" in shown(record_of(*cases, wrong), 100)
+def missed(count):
+    """A record with so many cases, and checks of budgets that they miss by more and more."""
+    cases = [case_result(f"k{n}", "S1", times={"cold_time": 1e-5}) for n in range(count)]
+    checks = [
+        GateCheck(case.name, "cold_time", "missed", "bad", f"the budget is at most {n} us", 1.1 + n / 10)
+        for n, case in enumerate(cases)
+    ]
+    return record_of(*cases, case_result("z", "S1", status="wrong", reason="y[0] is 1, reference 2")), checks
+
+
+def test_what_needs_attention_is_listed_the_gravest_and_largest_first():
+    record, checks = missed(12)
+    reading = read(record)
+    verdict = gate(reading, Path("r.json.gz"), [GatePart("baseline", tuple(checks))])
+    text = shown(record, 100, judged=verdict, everything=False)
+    rows = text[text.index("Needs attention, the largest first: 13 of 13 cases") :].splitlines()[2:12]
+    assert ["z", *(f"k{n}" for n in range(11, 2, -1))] == [row.split()[1] for row in rows]
+    assert "and 3 more cases: prism-bench check" in text
+    assert "show --all: all 13 cases" in flat(text)
+
+
+def test_without_a_concern_one_line_says_what_to_look_at_next():
+    text = flat(shown(record_of(case_result("k", times={"cold_time": 1e-5})), everything=False))
+    assert "Nothing needs attention." in text and "Needs attention" not in text
+    good = record_of(
+        *(
+            case
+            for case in gpu_record().cases
+            if case.status == "ok" and not any(one.distrusted for one in case.measurements)
+        )
+    )
+    text = flat(shown(good, everything=False))
+    assert "Nothing needs attention. Farthest from its limit: " in text
+    assert "prism-bench show --why " in text
+
+
+def test_a_missed_budget_is_never_beside_ok():
+    case = case_result("k", "S1", times={"cold_time": 1e-5})
+    (view,) = case_views(read(record_of(case)))
+    budget = BudgetVerdict(case.name, Budget("cold_time", at_most=1e-6), 1e-5, "missed")
+    assert "missed" == verdict_text(replace(view, budgets=(budget,))).plain
+    assert "ok" == verdict_text(view).plain
 
 
 def test_findings_that_differ_in_numbers_alone_are_one_line():
     wrong = [case_result(f"k{n}", "S1", status="wrong", reason=f"y[{n}] is {n}, reference 7") for n in range(12)]
     text = flat(shown(record_of(*wrong), 100, everything=False))
-    assert "wrong: k0[n=100]: y[0] is 0, reference 7 (also k1, k2, k3 and 8 more)" in text
+    assert "wrong k0 S1 - y[0] is 0, reference 7 (also k1, k2, k3 and 8 more)" in text
     assert 1 == text.count("reference 7 ")
 
 

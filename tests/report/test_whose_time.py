@@ -37,13 +37,17 @@ def test_titles_and_sentences_name_what_was_timed(backend, name):
     table = table_of(case_views(reading))
     assert headline(reading) == f"The one case verified and timed on the {name}."
     assert [column.title.lower() for column in table.columns if column.key == "wall_time"] == [name.lower()]
-    assert plain.view(record)["timed"] == timed_on(backend) == name
+    assert plain.view(read(record))["timed"] == timed_on(backend) == name
     assert f"times of the {name}" in backend_text(backend)
 
 
 def test_a_record_of_a_device_has_no_stand_in():
     record = gpu_record()
-    assert (record.stand_in, plain.view(record)["timed"], backend_text("cuda")) == (None, "kernel", "cuda backend")
+    assert (record.stand_in, plain.view(read(record))["timed"], backend_text("cuda")) == (
+        None,
+        "kernel",
+        "cuda backend",
+    )
     assert record_of(backend="asv").stand_in is None
 
 

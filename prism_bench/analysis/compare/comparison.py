@@ -117,10 +117,11 @@ def _ratio_of(case: ComparedCase) -> CaseRatio:
 
 
 def change_sentence(name: str, cases: Iterable[CaseRatio]) -> str:
-    """Return one sentence on all cases: how much slower and faster, in how many of them, and how many are undecided.
+    """Return one sentence on all cases: how much slower and faster, in how many of them, and how many are open.
 
     `B is 4.1 % slower (3.8 % to 4.4 %) in 1 of 853 cases; 113 undecided, with a noise floor of 6.0 %.` Of several
-    changed cases the smallest and the largest change are given, of undecided ones the median noise floor.
+    changed cases the smallest and the largest change are given, of undecided ones the median noise floor; cases that
+    could not be compared are counted last.
     """
     by_verdict: dict[str, list[CaseRatio]] = {}
     for case in cases:
@@ -142,6 +143,8 @@ def change_sentence(name: str, cases: Iterable[CaseRatio]) -> str:
         sentence += f"; {len(undecided)} undecided"
         floors = [case.floor for case in undecided if case.floor is not None and isfinite(case.floor)]
         sentence += f", with a noise floor of {share_text(median(floors))}" if floors else ""
+    if left := by_verdict.get("not compared"):
+        sentence += f"; {len(left)} not compared"
     return f"{sentence}."
 
 
@@ -437,9 +440,17 @@ def _finding(row: ComparedCase, judgement: Judgement, names: tuple[str, str]) ->
         f"{metric_words(row.metric)} {now} in {names[1]}, {was} in {names[0]}: {ratio:.3f}x ({low:.3f} to {high:.3f}), "
         f"noise floor {share_text(judgement.floor)}"
     )
-    reasons = (row.machine_words, row.reason, row.build_change and row.build_change.words)
+    reasons = (row.machine_words, row.reason, _code_words(row))
     message += "".join(f"; {reason}" for reason in reasons if reason)
     return Finding(row.gravity, row.verdict, row.case, message, row.metric, ratio)
+
+
+def _code_words(row: ComparedCase) -> str | None:
+    """Return that the machine code changed, and why if the records tell; None where it did not, or is not known."""
+    before, after = (codes.get("sass") for codes in row.codes)
+    if row.build_change:
+        return row.build_change.words
+    return "its machine code changed" if before and after and before != after else None
 
 
 # Cases that were not measured: those of the same machine code, and those that do not build.

@@ -1,9 +1,11 @@
 """Gate: checks of the newest record against its budgets, the baseline, the last record and the history."""
 
+import math
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -13,14 +15,16 @@ from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparis
 from prism_bench.analysis.compare.earlier_runs import ENOUGH as ENOUGH_RUNS
 from prism_bench.analysis.compare.earlier_runs import EarlierRuns, Known, earlier_runs
 from prism_bench.analysis.compare.estimate import FEW
-from prism_bench.analysis.compare.noise import Noise
+from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.compare.verdict import RULES
 from prism_bench.analysis.gate.budgets import Baseline
-from prism_bench.analysis.run_analysis import GRAVITY, Finding, Reading, metric_words, value_text
+from prism_bench.analysis.run_analysis import GRAVITY, Finding, Reading, metric_words, read, value_text
 from prism_bench.analysis.summary import implementation
 from prism_bench.analysis.trend import Floors, Trend, trend
 from prism_bench.analysis.trend.causes import RECENT, Shift, shifts
 from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
+from prism_bench.analysis.trend.series import kept_floors
+from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.measure.plausibility import valid, valid_median
 from prism_bench.record import store
@@ -81,8 +85,8 @@ class GateCheck:
 
     @property
     def order(self) -> tuple[int, float]:
-        """Sort key: the gravest first, then the most severe; checks that are well come last."""
-        return (*GRAVITY, WELL).index(self.gravity), -(self.severity or 0)
+        """Sort key: the gravest first, then what has no size, such as a wrong case, then the most severe."""
+        return (*GRAVITY, WELL).index(self.gravity), -(self.severity or math.inf)
 
     @property
     def severity(self) -> float | None:
@@ -188,6 +192,18 @@ class Gate:
         return next((check.message for check in self.checks if check.answer == _UNTIMED), None)
 
 
+def about(gate: Gate, names: Collection[str]) -> Gate:
+    """Return the gate with only the checks of these cases, and those of no case that fail it."""
+    parts = (
+        replace(part, checks=tuple(check for check in part.checks if _is_about(check, names))) for part in gate.parts
+    )
+    return replace(gate, parts=tuple(parts))
+
+
+def _is_about(check: GateCheck, names: Collection[str]) -> bool:
+    return check.grave if check.case is None and not check.cases else bool({check.case, *check.cases} & set(names))
+
+
 def gate(reading: Reading, path: Path, more: Sequence[GatePart] = ()) -> Gate:
     """Return the gate on a reading: the run, its budgets, and the parts that need more than one record."""
     budgets = of_budgets(reading)
@@ -201,6 +217,12 @@ def gate(reading: Reading, path: Path, more: Sequence[GatePart] = ()) -> Gate:
 # Checks against the baseline: slower cases, by statistics and by a plain factor.
 
 _BASELINE_PART = "baseline"
+ReadTimed = Callable[[Path], RunRecord]
+
+
+def timed_cases(path: Path) -> RunRecord:
+    """Read the record at `path` with only the cases that are timed."""
+    return store.read(path, edges=False)
 
 
 def baseline_part(
@@ -210,11 +232,13 @@ def baseline_part(
     noise: Noise | None = None,
     boards: KnownBoards | None = None,
     earlier: Known | None = None,
+    read_timed: ReadTimed = timed_cases,
 ) -> GatePart:
     """Return the part of the gate on the record at `path`; without a baseline it has no checks and a reason.
 
     The baseline's record, if it is still kept, is compared with this record; raise a ResultsError if the two cannot be
-    compared. If it is gone, only the plain factor is checked. `earlier` are the spreads of earlier runs.
+    compared. If it is gone, only the plain factor is checked. `earlier` are the spreads of earlier runs. `read_timed`
+    reads a record.
     """
     record, baseline = reading.record, reading.promises.baseline
     if baseline is None:
@@ -222,7 +246,7 @@ def baseline_part(
         return GatePart(_BASELINE_PART, silent=silent)
     if Path(baseline.record).name == path.name:
         return GatePart(_BASELINE_PART, silent="this record is the baseline itself")
-    kept, reason = _record_of(baseline, runs, record.machine.get("id"))
+    kept, reason = _record_of(baseline, runs, record.machine.get("id"), read_timed)
     compared: list[GateCheck] = []
     if kept:
         names = "the baseline", "this record"
@@ -234,13 +258,15 @@ def baseline_part(
     return GatePart(_BASELINE_PART, tuple(replace(check, against=baseline.commit or None) for check in checks), reason)
 
 
-def _record_of(baseline: Baseline, runs: Path, machine: object) -> tuple[RunRecord | None, str | None]:
+def _record_of(
+    baseline: Baseline, runs: Path, machine: object, read_timed: ReadTimed
+) -> tuple[RunRecord | None, str | None]:
     """Return the baseline's record, from its path or from the machine's records, or the reason for its absence."""
     name = Path(baseline.record).name
     for path in (Path(baseline.record), runs / str(machine) / name):
         if is_present(path):
             try:
-                return store.read(path, edges=False), None
+                return read_timed(path), None
             except ResultsError as error:
                 return None, f"the baseline's record cannot be read ({error}); only its medians were compared"
     return None, f"the baseline's record {name} is not kept here; only its medians were compared"
@@ -419,10 +445,12 @@ def last_part(
     return GatePart(LAST_PART, tuple(checks))
 
 
-def earlier_records(record: RunRecord, history: History, runs: Path) -> list[Earlier]:
+def earlier_records(
+    record: RunRecord, history: History, runs: Path, read_timed: ReadTimed = timed_cases
+) -> list[Earlier]:
     """Return the comparable records before this one, the newest first, until enough of them have each of its cases.
 
-    At most MOST are read.
+    At most MOST are read, by `read_timed`.
     """
     earlier: list[Earlier] = []
     counts = Counter[str]()
@@ -434,7 +462,7 @@ def earlier_records(record: RunRecord, history: History, runs: Path) -> list[Ear
         if value_settings(facts.protocol) != settings or not is_present(runs / facts.file):
             continue
         try:
-            older = store.read(runs / facts.file, edges=False)
+            older = read_timed(runs / facts.file)
         except ResultsError:
             continue  # the history reports it as left out
         if device_of(older) == device_of(record):
@@ -541,6 +569,36 @@ def once(part: GatePart, others: Sequence[GatePart]) -> GatePart:
         for check in part.checks
     )
     return replace(part, checks=tuple(checks))
+
+
+# The gate's findings in a record, compared with the baseline, earlier records and noise floors next to it.
+
+
+def judged(source: Path | None, catalogue: Catalogue, runs: Path, noise: Path) -> Gate:
+    """Return what the gate finds in the record at `source`, with the records below `runs` and noise floors in `noise`.
+
+    Without a `source`, judge the record below `runs` that was measured last; of another tool's records, that of the
+    newest commit, since other tools measure commits in any order. Raise ResultsError if there is no record, and for a
+    record, a baseline or a budget that cannot be read or does not fit.
+    """
+    path = source or store.newest(runs)
+    record = store.read(path)
+    if source is None and record.imported and (newest := store.newest_commit(runs)) != path:
+        path, record = newest, store.read(newest)
+    return judged_reading(read(record, catalogue), path, runs, noise)
+
+
+def judged_reading(reading: Reading, path: Path, runs: Path, noise: Path) -> Gate:
+    """Return what the gate finds in a record that was read from `path` or is to be written there."""
+    history = store.read_history(runs)
+    floors = stored_noise(str(reading.record.machine.get("id")), noise)
+    boards = KnownBoards(lambda: history, str(reading.record.machine.get("id")), reading.record.backend)
+    read_timed = cache(timed_cases)  # the baseline's record is often one of the earlier ones
+    earlier = earlier_records(reading.record, history, runs, read_timed)
+    known = earlier_runs([run.record for run in earlier]).known_apart if earlier else {}
+    baseline = baseline_part(reading, path, runs, floors, boards, known, read_timed)
+    last = once(last_part(reading, history, runs, floors, earlier), [baseline])
+    return gate(reading, path, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])
 
 
 # Alerts of the gate: one for each concern, or for a gate that failed.

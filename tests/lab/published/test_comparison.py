@@ -43,7 +43,7 @@ def test_the_guides_rules_stand_beside_the_budgets(tmp_path):
 
 def test_the_core_shows_no_claim():
     case = case_result("matmul", times={"cold_time": 2e-6, "end_to_end_time": 6e-3})
-    shown = view(record_of(case))
+    shown = view(read(record_of(case)))
     assert [] == shown["findings"]
     assert ([], False) == (shown["cases"][0]["derived"]["budgets"], "guide" in shown["cases"][0]["derived"])
 

@@ -15,7 +15,6 @@ from prism_bench.io import project
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from prism_bench.catalogue import Catalogue
     from prism_bench.extensions.ci.nightly import NightlyPlan
     from prism_bench.extensions.ci.nightly.run import NightlyOutput, NightlyResult
 
@@ -85,7 +84,7 @@ def command(
     if asked.backend is None:
         _require_gpu()
     opened = options.open_catalogue(catalogue)
-    result = nightly(plan, opened, _output(opened, json=json))
+    result = nightly(plan, opened, _output(json=json))
     _finish(result, json=json)
     raise SystemExit(result.exit_code)
 
@@ -156,18 +155,16 @@ def _show_plan(plan: "NightlyPlan", *, json: bool) -> None:
         options.line(text)
 
 
-def _output(catalogue: "Catalogue", *, json: bool) -> "NightlyOutput":
+def _output(*, json: bool) -> "NightlyOutput":
     """Return what prints a nightly run; with `json` only sentences and progress, on standard error."""
     from prism_bench.extensions.ci.nightly.run import NightlyOutput, parts_progress
     from prism_bench.report.terminal import gate as terminal
-    from prism_bench.report.terminal.record import summary_view
 
     if json:
-        return NightlyOutput(options.remark, parts_progress, lambda _: None, lambda _: None)
+        return NightlyOutput(options.remark, parts_progress, lambda _: None)
     return NightlyOutput(
         options.remark,
         parts_progress,
-        record=lambda record: options.out().print(summary_view(record, catalogue)),
         gate=lambda gate: options.out().print(terminal.view(gate), crop=False),
     )
 

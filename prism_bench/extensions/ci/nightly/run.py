@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.live import Live
 from rich.table import Table
 
-from prism_bench.analysis.gate.checks import LAST_PART, Gate
+from prism_bench.analysis.gate.checks import LAST_PART, Gate, judged
 from prism_bench.catalogue import Catalogue
 from prism_bench.cli import options
 from prism_bench.cli.measuring import line_seconds
@@ -24,24 +24,20 @@ from prism_bench.extensions.ci.nightly import (
     measured_again,
     new_logs,
 )
-from prism_bench.record import store
-from prism_bench.record.run_record import RunRecord
 from prism_bench.report import gate as delivery
 from prism_bench.report.gate import write_files
 from prism_bench.report.site import build_site
 from prism_bench.units import count_text, duration_text
-from prism_bench.workflows.pairs import judged
 
 _FAILED = 2  # no measurement or judgement, or the pages or the history could not be written
 
 
 @dataclass(frozen=True)
 class NightlyOutput:
-    """Output of a nightly run: sentences, the progress of its parts, its record and the gate's findings."""
+    """Output of a nightly run: sentences, the progress of its parts, and the gate's findings."""
 
     tell: Callable[[str], None]
     progress: Callable[[], AbstractContextManager[Callable[[Sequence[PartState]], object]]]
-    record: Callable[[RunRecord], object]
     gate: Callable[[Gate], object]
 
 
@@ -78,7 +74,6 @@ def nightly(plan: NightlyPlan, catalogue: Catalogue, output: NightlyOutput) -> N
         result = NightlyResult(measurement.code, logs, measurement.record, interrupted=measurement.interrupted)
         if measurement.record is None or measurement.interrupted:
             return replace(result, exit_code=_FAILED)
-        output.record(store.read(measurement.record))
         result = _judged(result, measurement.record, plan, catalogue, output)
         result = _published(result, measurement.record, plan, catalogue, output)
         return _kept(result, plan, output) if plan.history else result
