@@ -258,8 +258,10 @@ class Reading:
         """Return the reading of those cases alone that the names choose (`with_cases`), by the limits of the record."""
         record = with_cases(self.record, names)
         chosen = {case.name for case in record.cases}
-        told = (
-            found for found in self.findings if found.case in chosen or (not found.case and found.gravity != "note")
+        kept = (
+            finding
+            for finding in self.findings
+            if finding.case in chosen or (finding.case is None and finding.gravity != "note")
         )
         return replace(
             self,
@@ -268,7 +270,7 @@ class Reading:
             edges=tuple(case for case in self.edges if case.name in chosen),
             rows=tuple(row for row in self.rows if row["case"] in chosen),
             budgets=tuple(budget for budget in self.budgets if budget.case in chosen),
-            findings=tuple(told),
+            findings=tuple(kept),
             slowdowns=tuple(slowdown for slowdown in self.slowdowns if slowdown.case in chosen),
         )
 

@@ -10,10 +10,10 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from prism_bench.analysis.gate.checks import judged
 from prism_bench.extensions.ci import alerts
 from prism_bench.record import store
 from prism_bench.report.gate import headline
-from prism_bench.workflows.pairs import judged
 from tests.built_in import CATALOGUE
 from tests.record.store.test_records import empty_record
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of

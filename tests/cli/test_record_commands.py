@@ -22,7 +22,7 @@ def record(tmp_path):
 def test_a_record_is_shown(shell, record):
     found = shell("show", record)
     assert 0 == found.code
-    assert "vector_add" in found.out
+    assert "Needs attention" in found.out
     assert "\x1b" not in found.out
 
 

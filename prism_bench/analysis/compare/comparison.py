@@ -446,7 +446,7 @@ def _finding(row: ComparedCase, judgement: Judgement, names: tuple[str, str]) ->
 
 
 def _code_words(row: ComparedCase) -> str | None:
-    """Return that the machine code changed, and why if the records tell; None where it did not, or is not known."""
+    """Return that the machine code changed, and why if the records have that; None where that is not known."""
     before, after = (codes.get("sass") for codes in row.codes)
     if row.build_change:
         return row.build_change.words

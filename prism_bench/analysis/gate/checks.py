@@ -595,7 +595,7 @@ def judged_reading(reading: Reading, path: Path, runs: Path, noise: Path) -> Gat
     boards = KnownBoards(lambda: history, str(reading.record.machine.get("id")), reading.record.backend)
     read_timed = cache(timed_cases)  # the baseline's record is often one of the earlier ones
     earlier = earlier_records(reading.record, history, runs, read_timed)
-    known = earlier_runs([run.record for run in earlier]).known_apart if earlier else {}
+    known: Known = earlier_runs([run.record for run in earlier]).known_apart if earlier else {}
     baseline = baseline_part(reading, path, runs, floors, boards, known, read_timed)
     last = once(last_part(reading, history, runs, floors, earlier), [baseline])
     return gate(reading, path, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])

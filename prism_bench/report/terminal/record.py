@@ -153,9 +153,9 @@ def _causes(checks: Sequence[GateCheck], view: CaseView | None) -> Iterator[str]
     for check in checks:
         message = "\n".join(few_lines(check.message, option=_ALL))
         budget = message.partition("; ")[2]
-        # What the limit says already: the share of the bandwidth.
-        is_said = limit and limit.startswith("memory") and check.metric == "bandwidth_share"
-        yield budget if is_said and budget else message
+        # The limit already has the share of the bandwidth.
+        is_known = limit and limit.startswith("memory") and check.metric == "bandwidth_share"
+        yield budget if is_known and budget else message
 
 
 def limit_text(view: CaseView) -> str | None:
