@@ -48,6 +48,14 @@ def share_text(share: float | None) -> str:
     return f"{share * 100:.0f} %" if abs(share) >= 0.1 else f"{share * 100:.1f} %"
 
 
+def change_text(ratio: float | None) -> str:
+    """Return a new value over the old one as the change in percent, such as `+12.2 %`; a dash for None.
+
+    The sign `x` is for how many times as fast something is.
+    """
+    return "-" if ratio is None or not 0 <= ratio < 1e6 else f"{(ratio - 1) * 100:+.1f} %".replace("-0.0", "+0.0")
+
+
 def ratio_text(ratio: float | None) -> str:
     """Return a text such as `1.25x`, a dash for None."""
     return "-" if ratio is None or math.isnan(ratio) else f"{_three(ratio)}x"

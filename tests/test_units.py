@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from prism_bench import units
-from prism_bench.units import bytes_text, duration_text, energy_text, rate_text, ratio_text, share_text, time_text
+from prism_bench.units import (
+    bytes_text,
+    change_text,
+    duration_text,
+    energy_text,
+    rate_text,
+    ratio_text,
+    share_text,
+    time_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -54,6 +63,8 @@ def test_energies():
 
 
 def test_ratios():
+    changes = {1.254: "+25.4 %", 0.5: "-50.0 %", 1.0: "+0.0 %", 0.9999: "+0.0 %", None: "-"}
+    assert {ratio: change_text(ratio) for ratio in changes} == changes
     assert [ratio_text(ratio) for ratio in (1.254, 12.0, 0.5)] == ["1.25x", "12.0x", "0.500x"]
 
 

@@ -20,7 +20,7 @@ from prism_bench.record.run_record import STATUSES
 from prism_bench.report.headline import counted_text
 from prism_bench.report.plain import backend_name, backend_text, machine_name
 from prism_bench.spec.metric import timed_on
-from prism_bench.units import count_text, ratio_text
+from prism_bench.units import change_text, count_text
 
 # The gate in words that every output shares: one sentence, one line for each part.
 
@@ -363,7 +363,7 @@ def _folded(gate: Gate) -> Iterator[tuple[str, list[str]]]:
 
 
 def _row(check: GateCheck, more: str = "") -> str:
-    ratio = ratio_text(check.ratio) if check.ratio else ""
+    ratio = change_text(check.ratio) if check.ratio else ""
     return f"| {plain_text(check.answer)} | {plain_text(check.title)} | {ratio} | {plain_text(check.message)}{more} |"
 
 
@@ -371,7 +371,7 @@ def _table(heading: str, rows: Sequence[str], room: int) -> str:
     """Return the table of those rows that fit, folded where it has a heading."""
     if not rows:
         return ""
-    top = ["| | | ratio | |", "|---|---|---:|---|"]
+    top = ["| | | change | |", "|---|---|---:|---|"]
     fitting = _fitting(rows, room - 400)
     left = [f"\nand {len(rows) - len(fitting)} more: `prism-bench check --json`"] if len(fitting) < len(rows) else []
     table = "\n".join([*(top if fitting else []), *fitting, *left])

@@ -115,11 +115,6 @@ def times_text(ratio: float) -> str:
     return f"{ratio:.2f}x" if ratio < 9.995 else ratio_text(ratio)
 
 
-def against_text(ratio: float) -> str:
-    """Return a new value over the old one, or over what was promised, as text: nearly 1 with a third decimal."""
-    return f"{ratio:.3f}x" if 0.995 <= ratio < 1.005 else times_text(ratio)
-
-
 # The kernels against their peers by class, in the words that the terminal, the site and the README share.
 
 _MEANING = (

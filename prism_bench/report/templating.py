@@ -15,10 +15,10 @@ from markupsafe import Markup
 from prism_bench.analysis.run_analysis import value_text
 from prism_bench.extension import installed
 from prism_bench.io.files import cache_folder, write_atomically
-from prism_bench.report.headline import against_text, times_text
+from prism_bench.report.headline import times_text
 from prism_bench.report.plain import backend_text
 from prism_bench.spec.metric import STAND_INS
-from prism_bench.units import bytes_text, count_text, energy_text, rate_text, share_text, time_text
+from prism_bench.units import bytes_text, change_text, count_text, energy_text, rate_text, share_text, time_text
 
 
 def moment(created: str) -> str:
@@ -96,7 +96,7 @@ def environment() -> Environment:
     made.globals.update(
         words=value_text,
         times=times_text,
-        against=against_text,
+        against=change_text,
         number_of=count_text,
         backend_words=backend_text,
         stand_ins=STAND_INS,

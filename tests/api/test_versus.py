@@ -45,7 +45,7 @@ def test_the_times_that_are_printed_have_the_ratio():
     sides = [Measurement("cold_time", name, tuple((one,) * 9 for one in times)) for name, times in levels.items()]
     text = str(compared(*sides))
     after, before = (float(one) for one in re.findall(r"([\d.]+) us", text))
-    assert after / before == pytest.approx(float(re.search(r"([\d.]+)x", text)[1]), rel=0.005)
+    assert after / before == pytest.approx(1 + float(re.search(r"([+-][\d.]+) %", text)[1]) / 100, rel=0.005)
 
 
 def test_noise_is_no_change():

@@ -35,7 +35,7 @@ from prism_bench.measure.plausibility import valid
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.record.schema import JsonTable
 from prism_bench.spec.metric import ELSEWHERE, MEASURED
-from prism_bench.units import count_text, ratio_text, share_text, time_text
+from prism_bench.units import change_text, count_text, share_text, time_text
 
 ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared", "same machine code"]
 UNMEASURED: ComparedVerdict = "same machine code"
@@ -74,14 +74,14 @@ class ComparedCase:
 
     @property
     def machine_words(self) -> str:
-        """`the machine's 0.922x divided out`; empty if the times have the judgement's ratio."""
-        return f"the machine's {self.machine:.3f}x divided out" if self.machine else ""
+        """`the machine's -7.8 % divided out`; empty if the times have the judgement's ratio."""
+        return f"the machine's {change_text(self.machine)} divided out" if self.machine else ""
 
     def __repr__(self) -> str:
-        """Return one line: `<ComparedCase softmax[rows=32,cols=1000] slower: 5.00 us against 4.00 us, 1.25x>`."""
+        """Return one line: `<ComparedCase softmax[rows=32,cols=1000] slower: 5.00 us against 4.00 us, +25.0 %>`."""
         before, after = self.seconds
         times = f": {time_text(after)} against {time_text(before)}" if before and after else ""
-        ratio = f", {ratio_text(self.judgement.estimate.ratio)}" if self.judgement else ""
+        ratio = f", {change_text(self.judgement.estimate.ratio)}" if self.judgement else ""
         why = self.reason if not self.judgement else self.machine_words
         reason = f" ({why})" if why else ""
         return f"<ComparedCase {self.case} {self.verdict}{times}{ratio}{reason}>"
@@ -95,7 +95,7 @@ class ComparedCase:
 def _ratio_intervals(cases: Iterable[ComparedCase]) -> list[display.Interval]:
     estimates = [(case.case, case.judgement.estimate) for case in cases if case.judgement]
     return [
-        display.Interval(name, about.ratio, *about.interval(), ratio_text(about.ratio)) for name, about in estimates
+        display.Interval(name, about.ratio, *about.interval(), change_text(about.ratio)) for name, about in estimates
     ]
 
 
@@ -437,8 +437,8 @@ def _finding(row: ComparedCase, judgement: Judgement, names: tuple[str, str]) ->
     was, now = (value_text(row.metric, seconds) for seconds in row.seconds)
     ratio = judgement.estimate.ratio
     message = (
-        f"{metric_words(row.metric)} {now} in {names[1]}, {was} in {names[0]}: {ratio:.3f}x ({low:.3f} to {high:.3f}), "
-        f"noise floor {share_text(judgement.floor)}"
+        f"{metric_words(row.metric)} {now} in {names[1]}, {was} in {names[0]}: {change_text(ratio)} "
+        f"({change_text(low)} to {change_text(high)}), noise floor {share_text(judgement.floor)}"
     )
     reasons = (row.machine_words, row.reason, _code_words(row))
     message += "".join(f"; {reason}" for reason in reasons if reason)

@@ -54,7 +54,7 @@ from prism_bench.analysis.compare.estimate import (
     supported,
 )
 from prism_bench.record.measurement import Measurement
-from prism_bench.units import count_text, share_text
+from prism_bench.units import change_text, count_text, share_text
 
 Verdict = Literal["slower", "faster", "same", "inconclusive"]
 VERDICTS = get_args(Verdict)
@@ -199,8 +199,8 @@ def judged(
         verdict, reason, within = _verdict(pair, bool(is_shown), bool(is_confirmed), suite, rules)
         in_cycles = pair.cycles.estimate if pair.cycles else None
         if in_cycles and pair.deciding is pair.cycles and verdict != "inconclusive":
-            low, high = in_cycles.interval(rules.repeated)
-            sentence = f"in cycles {in_cycles.ratio:.3f}x ({low:.3f} to {high:.3f}) at equal SM clocks"
+            low, high = map(change_text, in_cycles.interval(rules.repeated))
+            sentence = f"in cycles {change_text(in_cycles.ratio)} ({low} to {high}) at equal SM clocks"
             reason = f"{reason} {sentence}" if reason else sentence
         judgements.append(Judgement(verdict, reason, pair.time.estimate, in_cycles, pair.deciding.floor, within, shift))
     return judgements
@@ -378,7 +378,8 @@ def _withheld(pair: _Evidence, is_confirmed: bool, direction: str, size: str) ->
     ratio = pair.deciding.estimate
     if pair.clock is not None and pair.cycles and not is_confirmed:
         moved = f"{share_text(abs(expm1(pair.clock)))} {'lower' if pair.clock < 0 else 'higher'}"
-        return f"{size} {direction} in time and {pair.cycles.estimate.ratio:.3f}x in cycles: the SM clock was {moved}"
+        in_cycles = change_text(pair.cycles.estimate.ratio)
+        return f"{size} {direction} in time and {in_cycles} in cycles: the SM clock was {moved}"
     if abs(ratio.log) <= pair.levels:
         few, level = min(pair.processes), share_text(expm1(pair.levels))
         why = f"processes of one side differ by {level} here, and {few} a side do not exclude that"

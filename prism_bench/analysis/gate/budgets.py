@@ -25,7 +25,7 @@ from prism_bench.measure.plausibility import valid_median
 from prism_bench.record.identity import slug
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.metric import DERIVED, MEASURED, Budget, BudgetWord, is_host_time
-from prism_bench.units import count_text, ratio_text
+from prism_bench.units import change_text, count_text
 
 # Verdicts on budgets.
 
@@ -272,8 +272,9 @@ def host_notes(record: RunRecord, slow: Sequence[Slowdown], baseline: Baseline |
         compared = [slowdown for slowdown in slow if slowdown.metric == metric and slowdown.ratio is not None]
         if compared and compared[0].shared > 1 + _COMMON:
             yield (
-                f"{metric.replace('_', ' ')} takes {ratio_text(compared[0].shared)} the baseline's in the median of "
-                f"{count_text(len(compared), 'case')}: most have it in common, so it is the host's; it is divided out"
+                f"{metric.replace('_', ' ')} differs by {change_text(compared[0].shared)} from the baseline's in the "
+                f"median of {count_text(len(compared), 'case')}: most have it in common, so it is the host's; it is "
+                "divided out"
             )
 
 

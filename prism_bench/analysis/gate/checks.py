@@ -35,7 +35,7 @@ from prism_bench.record.store.points import utc
 from prism_bench.record.store.records import is_present
 from prism_bench.spec.case import test_of
 from prism_bench.spec.workload import LABELS
-from prism_bench.units import count_text, ratio_text, share_text, time_text
+from prism_bench.units import change_text, count_text, share_text, time_text
 
 CheckGravity = Literal["bad", "untrusted", "note", "well"]
 WELL: Final = "well"
@@ -551,7 +551,7 @@ def _degraded_since(
         if ratio > factor:
             was, now = value_text(metric, times[metric]), value_text(metric, seconds)
             less = f" less {time_text(later[metric])} that every launch takes longer" if later.get(metric) else ""
-            message = f"{metric_words(metric)} {now}{less}, {was} before; the rule is at most {ratio_text(factor)}"
+            message = f"{metric_words(metric)} {now}{less}, {was} before; the rule is at most {change_text(factor)}"
             yield GateCheck(case.name, metric, "degraded", "bad", message, ratio)
 
 

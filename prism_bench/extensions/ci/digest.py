@@ -15,7 +15,7 @@ from prism_bench.report.templating import environment, micro, moment
 from prism_bench.spec.case import Case
 from prism_bench.spec.metric import timed_on
 from prism_bench.spec.workload import LABELS
-from prism_bench.units import count_text, ratio_text
+from prism_bench.units import change_text, count_text
 
 
 def digest(contexts: Iterable[SiteContext], since: date, today: date) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def _sections(machine: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]
 
 
 def _shift_text(shift: Mapping[str, Any]) -> str:
-    return f"{ratio_text(shift['ratio'])} {shift['message']}"
+    return f"{change_text(shift['ratio'])} {shift['message']}"
 
 
 def _concern_text(concern: Mapping[str, Any]) -> str:

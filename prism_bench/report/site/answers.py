@@ -12,12 +12,12 @@ from prism_bench.analysis.peers import BEST, HeadlineRow, peers
 from prism_bench.analysis.trend.causes import Shift
 from prism_bench.measure.plausibility import Limits
 from prism_bench.record.run_record import CaseResult
-from prism_bench.report.headline import against_text, labels_text, peer_text, shown_rows, times_text
+from prism_bench.report.headline import labels_text, peer_text, shown_rows, times_text
 from prism_bench.report.site.cases import ImplementationTable, recent, sparkline
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import kernel_page
 from prism_bench.spec.metric import ELSEWHERE, MEASURED, StandIn
-from prism_bench.units import count_text, rate_text, share_text, time_text
+from prism_bench.units import change_text, count_text, rate_text, share_text, time_text
 
 # The first sentence of each page: its answer, before any table; empty where nothing was measured that it is about.
 
@@ -60,7 +60,7 @@ def budgets_answer(verdicts: Sequence[BudgetVerdict], labels: Mapping[str, str] 
         left = ", ".join(f"{count} {word}" for word, count in counts.items())
         return f"No budget is missed: {left}."
     verb = "is" if len(missed) == 1 else "are"
-    measured = f", {against_text(missed[0].ratio)} the promised value" if missed[0].ratio else ""
+    measured = f", {change_text(missed[0].ratio)} against the promised value" if missed[0].ratio else ""
     named = " ".join(filter(None, [missed[0].case.partition("[")[0], (labels or {}).get(missed[0].case)]))
     worst = f"the furthest by {named}{measured}"
     return f"{len(missed)} of {count_text(len(verdicts), 'budget')} {verb} missed, {worst}."

@@ -19,7 +19,7 @@ from prism_bench.report.plain import EntryDifferenceJson, alike, backend_text, c
 from prism_bench.report.terminal.catalogue import code_difference_view
 from prism_bench.report.terminal.tables import FittedTable, middle_cut, names_text
 from prism_bench.spec.metric import STAND_INS, timed_on
-from prism_bench.units import count_text, duration_text, share_text, time_text
+from prism_bench.units import change_text, count_text, duration_text, share_text, time_text
 from prism_bench.workflows.bisecting import Bisection, HistoryNode, difference_at
 
 STYLES = {
@@ -114,13 +114,13 @@ def _reasons(shown: Sequence[ComparedCase]) -> Iterator[Text]:
             yield Text.assemble((f"{verdict}: ", STYLES[group.kind]), group.text, names)
 
 
-# The table of cases: the ratio and the verdict always stay.
+# The table of cases: the change and the verdict always stay.
 
 
 def _table(cases: Sequence[ComparedCase], titles: tuple[str, str]) -> FittedTable:
     several_metrics = ("metric",) if len({case.metric for case in cases}) > 1 else ()
     machine = ("machine",) if any(case.machine for case in cases) else ()
-    columns = (*several_metrics, *titles, "ratio", *machine, *_DISPENSABLE[::-1], "verdict")
+    columns = (*several_metrics, *titles, "change", *machine, *_DISPENSABLE[::-1], "verdict")
 
     def make(dropped: Collection[str], longest: int) -> Table:
         kept = [name for name in columns if name not in dropped]
@@ -140,29 +140,31 @@ def _cells(case: ComparedCase, titles: tuple[str, str]) -> dict[str, RenderableT
     """Return the cells of a case by column; a dash where it could not be judged."""
     cells: dict[str, RenderableType] = {"metric": metric_words(case.metric)}
     cells |= dict(zip(titles, (value_text(case.metric, seconds) for seconds in case.seconds), strict=True))
-    cells |= dict.fromkeys(("ratio", "machine", *_DISPENSABLE), "-")
+    cells |= dict.fromkeys(("change", "machine", *_DISPENSABLE), "-")
     cells["verdict"] = Text(case.verdict, style=STYLES[case.verdict])
     if case.judgement is None:
         return cells
     estimate, in_cycles, floor = case.judgement.estimate, case.judgement.in_cycles, case.judgement.floor
     low, high = estimate.interval()
     return cells | {
-        "ratio": f"{estimate.ratio:.3f}x",
-        "machine": f"{case.judgement.shift.ratio:.3f}x",
-        "interval": f"{low:.3f} to {high:.3f}" if high < float("inf") else "-",
-        "in cycles": f"{in_cycles.ratio:.3f}x" if in_cycles else "-",
+        "change": change_text(estimate.ratio),
+        "machine": change_text(case.judgement.shift.ratio),
+        "interval": f"{change_text(low)} to {change_text(high)}" if high < float("inf") else "-",
+        "in cycles": change_text(in_cycles.ratio) if in_cycles else "-",
         "noise floor": share_text(floor) if floor < 10 else "-",
     }
 
 
 def _control(control: Control) -> Text:
-    text = f"control: {count_text(control.cases, 'case')} of identical code, median ratio {control.shift:.3f}, "
+    text = (
+        f"control: {count_text(control.cases, 'case')} of identical code, median change {change_text(control.shift)}, "
+    )
     if not control.used:
         return Text(f"{text}too few to say anything of the machine: that takes {ENOUGH}", style="dim")
     shift = shift_words(control)
     text += f"divided out: {shift}, " if shift else ""
     text += f"{len(control.changed)} of them changed by their times alone"
-    text += f", every error widened {control.widening:.2f}x" if control.widening > 1 else ""
+    text += f", every error widened by {share_text(control.widening - 1)}" if control.widening > 1 else ""
     return Text(text, style="bold red" if control.excess else "dim")
 
 
@@ -335,7 +337,7 @@ def bisection_view(bisection: Bisection, subjects: Mapping[str, str]) -> Rendera
     for number in range(len(bisection.nodes)):
         row = _node(bisection, number, subjects)
         if row["ratio"] is not None or row["change"] > 0.01 or row["problem"] or number == 0:
-            ratio = "1" if number == 0 else f"{row['ratio']:.3f}x" if row["ratio"] is not None else "-"
+            ratio = change_text(1.0 if number == 0 else row["ratio"])
             style = "bold red" if row["culprit"] else None
             count, change = str(row["processes"] or "-"), "-" if row["problem"] else f"{row['change']:.0%}"
             here = f"{bisection.case} at {row['measured']}: "

@@ -35,7 +35,7 @@ ABSENT = ComparedCase("read[n=8]", "cold_time", "not compared", "no valid times 
 
 
 def test_a_case_is_one_line():
-    assert "<ComparedCase softmax[n=8] slower: 15.0 us against 10.0 us, 1.50x>" == repr(SLOWER)
+    assert "<ComparedCase softmax[n=8] slower: 15.0 us against 10.0 us, +50.0 %>" == repr(SLOWER)
     assert "<ComparedCase read[n=8] not compared (no valid times in A)>" == repr(ABSENT)
 
 
@@ -68,7 +68,7 @@ def test_a_view_stays_small():
 
 def test_the_view_of_one_case():
     html = SLOWER._repr_html_()
-    assert html.startswith("<div><strong>softmax[n=8] slower: 15.0 us against 10.0 us, 1.50x</strong>")
+    assert html.startswith("<div><strong>softmax[n=8] slower: 15.0 us against 10.0 us, +50.0 %</strong>")
     assert 1 == html.count("<circle") and "<svg" not in ABSENT._repr_html_()
 
 
@@ -120,4 +120,4 @@ def test_the_sentence_says_how_much_in_how_many_cases(cases, sentence):
 
 def test_the_sentence_of_a_comparison_is_that_of_its_cases():
     text = comparison(SLOWER, ABSENT, *[SAME] * 5).sentence("new")
-    assert text.startswith("new is 50 % slower (") and text.endswith(") in 1 of 6 cases.")
+    assert text.startswith("new is 50 % slower (") and text.endswith(") in 1 of 6 cases; 1 not compared.")

@@ -64,13 +64,13 @@ def test_a_missed_budget_is_named_and_how_far():
         BudgetVerdict(name, budget, value, verdict)
         for name, value, verdict in (("far", 2e-5, "missed"), ("near", 1.1e-5, "missed"), ("met", 5e-6, "met"))
     )
-    assert "2 of 3 budgets are missed, the furthest by far, 2.00x the promised value." == budgets_answer(
+    assert "2 of 3 budgets are missed, the furthest by far, +100.0 % against the promised value." == budgets_answer(
         [near, met, far]
     )
     assert "No budget is missed: 1 met." == budgets_answer([met])
     long = BudgetVerdict("conv:half[rows=1,cols=2]", budget, 3e-5, "missed")
     answered = budgets_answer([near, long], {long.case: "S2"})
-    assert "2 of 2 budgets are missed, the furthest by conv:half S2, 3.00x the promised value." == answered
+    assert "2 of 2 budgets are missed, the furthest by conv:half S2, +200.0 % against the promised value." == answered
 
 
 def test_what_compare_cannot_trust_has_no_counts():
