@@ -252,7 +252,7 @@ def send(passed: Gate, folder: Path, report: Report) -> None:
         _fail(headline(passed), folder, report)
         return
     _deliver([], failing(platform.node(), ""), folder / _FAILURES, report, send=False)
-    _deliver(alerts_of(passed), occasion(passed), folder / f"{path_part(passed.machine)}.json", report)
+    _deliver(alerts_of(passed), occasion(passed, headline(passed)), folder / f"{path_part(passed.machine)}.json", report)
 
 
 def _fail(reason: str, folder: Path, report: Report) -> None:

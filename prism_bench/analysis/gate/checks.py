@@ -718,11 +718,9 @@ def _alert(gate: Gate, part: str, check: GateCheck, states: Mapping[str | None, 
     )
 
 
-def occasion(gate: Gate) -> Occasion:
-    """Return the heading of the alerts, and the state of all checked cases."""
-    count = len(gate.concerns)
-    heading = f"prism-bench check on {gate.machine}: {count} finding{'' if count == 1 else 's'}"
-    return Occasion(_SOURCE, heading, checks_states(gate.record))
+def occasion(gate: Gate, sentence: str) -> Occasion:
+    """Return the heading of the alerts, with the gate's sentence, and the state of all checked cases."""
+    return Occasion(_SOURCE, f"prism-bench check on {gate.machine}: {sentence}", checks_states(gate.record))
 
 
 def failure(host: str, reason: str) -> Alert:
