@@ -153,8 +153,8 @@ def _changed(gate: Gate, answers: Collection[str]) -> Iterator[tuple[str, set[st
 
 
 def _passed(gate: Gate) -> str:
-    """Return how many cases ended well and how many budgets are met."""
-    answers_of = {"case": ("run", "ok"), "budget": ("budgets", "met")}
+    """Return how many checks ended well and how many budgets are met."""
+    answers_of = {"check": ("run", "ok"), "budget": ("budgets", "met")}
     counts = {
         word: sum(
             check.answer == answer and not check.remark for part in _words_parts(gate, name) for check in part.checks
@@ -252,7 +252,9 @@ def send(passed: Gate, folder: Path, report: Report) -> None:
         _fail(headline(passed), folder, report)
         return
     _deliver([], failing(platform.node(), ""), folder / _FAILURES, report, send=False)
-    _deliver(alerts_of(passed), occasion(passed, headline(passed)), folder / f"{path_part(passed.machine)}.json", report)
+    _deliver(
+        alerts_of(passed), occasion(passed, headline(passed)), folder / f"{path_part(passed.machine)}.json", report
+    )
 
 
 def _fail(reason: str, folder: Path, report: Report) -> None:

@@ -222,8 +222,8 @@ EDGES = [case_result("triple", "edge", workload={"n": n}) for n in (1, 2)]
         (EDGES, False, "Nothing was timed: the run was cut short, 2 cases only verified."),
         ([*EDGES, replace(OK, measurements=())], True, "Nothing was timed: 3 cases only verified."),
         ([*EDGES, SKIPPED], True, "Nothing was timed: 2 cases only verified."),
-        ([*EDGES, OK], False, "No problem: 3 cases ok; nothing to compare with yet."),
-        (EDGES, True, "No problem: 2 cases ok; nothing to compare with yet."),
+        ([*EDGES, OK], False, "No problem: 3 checks ok; nothing to compare with yet."),
+        (EDGES, True, "No problem: 2 checks ok; nothing to compare with yet."),
     ],
 )
 def test_a_record_without_a_time_passes_nothing(check, cases, complete, sentence):

@@ -77,7 +77,7 @@ def summary_view(
     else:
         parts += _brief_findings(reading.findings, verdict.concerns, _MOST if whole else _FINDINGS, notes=whole)
     parts += [*_conditions(record), *_time(record)] if whole else []
-    parts += [_limits(reading), *_devices(record)]
+    parts += [*_limits(reading), *_devices(record)]
     parts += [] if whole else [Text(_MORE.format(count=count_text(len(shown), "case")), style="dim")]
     return Group(*parts)
 
@@ -220,15 +220,17 @@ def _devices(record: RunRecord) -> Iterator[Text]:
         yield Text(", ".join(filter(None, [merged, devices_text(record)])), style="dim")
 
 
-def _limits(reading: Reading) -> Text:
-    """Return the launch overhead and the ceilings, or that none were measured."""
+def _limits(reading: Reading) -> Iterator[Text]:
+    """Yield the launch overhead and the ceilings, or that none were measured; nothing where no device was timed."""
     limits = reading.limits
+    if reading.record.stand_in:
+        return
     texts = [
         f"{name.removesuffix('_time')} launch overhead {time_text(seconds)}" for name, seconds in limits.floors.items()
     ]
     for name, rate in limits.ceilings.items():
         texts.append(f"{name.replace('_', ' ')} ceiling {rate_text(rate, 'B/s' if is_bandwidth(name) else 'FLOP/s')}")
-    return Text(", ".join(texts) if texts else "no launch overhead and no ceiling measured in this run", style="dim")
+    yield Text(", ".join(texts) if texts else "no launch overhead and no ceiling measured in this run", style="dim")
 
 
 def _conditions(record: RunRecord) -> list[Text]:
