@@ -10,7 +10,8 @@ from prism_bench.cli import options
 from prism_bench.errors import ResultsError, UsageError, unknown
 
 NAME = "export"
-FORMATS = ("csv", "parquet", "asv")
+_OF_ONE_RECORD = ("nvbench", "google-benchmark")
+FORMATS = ("csv", "parquet", "asv", *_OF_ONE_RECORD)
 
 
 def command(
@@ -20,7 +21,8 @@ def command(
         Path | None, typer.Option("--output", "-o", help="Write this file, or this folder for asv.")
     ] = None,
     format: Annotated[
-        str | None, typer.Option(help="Use the format csv, parquet or asv; default: by the ending of --output.")
+        str | None,
+        typer.Option(help="Use csv, parquet, asv, nvbench or google-benchmark; default: by the ending of --output."),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all-records", help="Export all records, with a row per measurement instead of sample.")
@@ -28,9 +30,10 @@ def command(
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
-    """Write records as CSV, Parquet or asv's results.
+    """Write records for other tools.
 
-    The samples of one record, or the medians of all records.
+    The samples of one record, or the medians of all records: CSV and Parquet, results of asv, and JSON that the compare
+    scripts of nvbench and Google Benchmark read.
     """
     from prism_bench.record import store
 
@@ -38,9 +41,16 @@ def command(
     if everything and record:
         raise UsageError("--all-records exports every record below --runs: leave out the record's name")
     if filter and (everything or kind == "asv"):
-        raise UsageError("--filter chooses cases of one record as a table: leave out --all-records and asv")
+        raise UsageError("--filter chooses cases of one record: leave out --all-records and asv")
+    if everything and kind in _OF_ONE_RECORD:
+        raise UsageError(f"a file of {kind} holds one record: leave out --all-records")
     source = None if everything else record or store.newest(runs)
-    paths = _as_asv(source, runs, target) if kind == "asv" else [_as_table(source, runs, target, kind, filter or ())]
+    if kind == "asv":
+        paths = _as_asv(source, runs, target)
+    elif source and kind in _OF_ONE_RECORD:
+        paths = [_as_json(source, target, kind, filter or ())]
+    else:
+        paths = [_as_table(source, runs, target, kind, filter or ())]
     if json:
         options.print_json({"written": [str(path) for path in paths]})
     else:
@@ -51,7 +61,9 @@ def command(
 def _kind(output: Path | None, format: str | None) -> tuple[Path, str]:
     """Return where to write and in which format."""
     if output is None:
-        raise UsageError("where to? --output samples.csv, --output samples.parquet, or --format asv --output FOLDER")
+        raise UsageError(
+            "where to? --output samples.csv, --format asv --output FOLDER, --format nvbench --output x.json"
+        )
     kind = format or output.suffix.lstrip(".")
     if kind not in FORMATS:
         raise unknown("format", kind, FORMATS)
@@ -72,6 +84,16 @@ def _as_asv(source: Path | None, runs: Path, output: Path) -> list[Path]:
                 raise
             options.remark(str(error), "yellow")
     return list(dict.fromkeys(written))
+
+
+def _as_json(source: Path, output: Path, kind: str, names: Sequence[str]) -> Path:
+    """Write the record's chosen cases as the JSON of another tool."""
+    from prism_bench.analysis.summary import with_cases
+    from prism_bench.record import store
+    from prism_bench.record.formats import google_benchmark, nvbench
+
+    writer = nvbench if kind == "nvbench" else google_benchmark
+    return writer.write(with_cases(store.read(source), names), output)
 
 
 def _as_table(source: Path | None, runs: Path, output: Path, kind: str, names: Sequence[str]) -> Path:

@@ -4,7 +4,6 @@ import ast
 import math
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -18,13 +17,14 @@ from prism_bench.record.formats.foreign import (
     ImportedRows,
     axes_of,
     case,
+    catalogue_case,
     field,
+    joined,
     json_object,
     read_json,
     record,
     timing,
 )
-from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text
 
@@ -123,10 +123,8 @@ def read(path: Path) -> Imported:
                         ours.setdefault(result.name, []).append(result)
                     else:
                         rows.add(result)
-    for results in ours.values():  # one case under several metrics has failed only if all of them have
-        times = tuple(time for result in results for time in result.measurements)
-        best = next((result for result in results if result.status == "ok"), results[0])
-        rows.add(replace(best, measurements=times))
+    for results in ours.values():
+        rows.add(joined(results))
     return Imported((_record(data, path, rows.cases(), began),), tuple(rows.left_out))
 
 
@@ -216,7 +214,7 @@ def _case(
         return case(kernel, axes_of(zip(axes, plain, strict=True)), times, **changes)
     if len(plain) != 1:
         raise ResultsError(f"{place}: {count_text(len(plain), 'parameter')}; our own benchmarks have one, the case")
-    return _catalogue_case(str(plain[0]), times, changes)
+    return catalogue_case(str(plain[0]), times, **changes)
 
 
 def _combinations(row: dict[str, Any], place: str) -> list[tuple[object, ...]]:
@@ -249,11 +247,3 @@ def _values(samples: object, place: str) -> list[float]:
         if isinstance(sample, bool) or not isinstance(sample, int | float):
             raise ResultsError(f"{place}: a sample is {sample!r:.40}, not a number of seconds")
     return [sample for sample in samples if not math.isnan(sample)]
-
-
-def _catalogue_case(name: str, times: tuple[Measurement, ...], changes: dict[str, Any]) -> CaseResult:
-    """Return a case of the catalogue, whose name contains its axes."""
-    kernel, _, inside = name.partition("[")
-    axes = dict(part.split("=", 1) for part in inside.rstrip("]").split(",") if "=" in part)
-    kernel, _, variant = kernel.partition(":")
-    return case(kernel, axes, times, name=name, variant=variant or None, **changes)

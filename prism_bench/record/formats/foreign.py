@@ -3,7 +3,7 @@
 import json
 import re
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.documents import bytes_of, json_text
-from prism_bench.io.files import confined
+from prism_bench.io.documents import content_of, json_text
+from prism_bench.io.files import confined, write_atomically
 from prism_bench.record.identity import slug, timestamp
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import IMPORTED, CaseResult, RunRecord, decode_case, encode_case
@@ -23,6 +23,7 @@ from prism_bench.units import count_text
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)(e[+-]?[0-9]+)?|[+-]?(inf|nan)", re.IGNORECASE)
 ODD = (ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError, ValueError)  # of odd content
 TIME, _MACHINE = "created", "machine"  # facts that a file may lack
+COMMIT = re.compile(r"[0-9a-f]{7,64}")  # a hash that other tools may write for a commit, among other words
 SECONDS = {"s": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
@@ -35,10 +36,14 @@ class Imported:
 
 
 def read_json(path: Path) -> object:
-    """Return the JSON in the file, with `NaN` and `Infinity`, as asv writes it; raise a ResultsError for other text."""
-    data = bytes_of(path, "JSON")
+    """Return the JSON in the file, plain or gzip, with `NaN` and `Infinity`, as asv writes it.
+
+    Raise a ResultsError for other text, and for a file beyond the limits of `content_of`.
+    """
     try:
-        return json.loads(data, object_pairs_hook=_distinct)
+        return json.loads(content_of(path, "readable JSON"), object_pairs_hook=_distinct)
+    except FileNotFoundError:
+        raise ResultsError(f"{path}: no such file") from None
     except (ValueError, RecursionError) as error:
         raise ResultsError(f"{path}: not readable JSON ({error})") from error
 
@@ -58,6 +63,15 @@ def _distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
         twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         raise ValueError(f"the field '{twice:.40}' is there twice in one object")
     return fields
+
+
+def write_json(plain: Mapping[str, object], path: Path) -> Path:
+    """Write the object as compact JSON, whole or not at all, and return the path; a ResultsError where that fails."""
+    try:
+        write_atomically(path, f"{json_text(plain)}\n".encode())
+    except OSError as error:
+        raise ResultsError(f"cannot write {path}: {error.strerror}") from error
+    return path
 
 
 def number(value: object, place: str) -> float:
@@ -100,9 +114,11 @@ def record(
     """Return a record of another tool's results; `facts` are facts of the machine, `software` and `version`.
 
     Where the results have no time, `created` is their file, whose last change is the guess; a `machine` of None is not
-    known. `committed`, a datetime among the facts, is when the commit was made.
+    known. `committed`, a datetime among the facts, is when the commit was made, `dirty` whether the sources had
+    changes since.
     """
     software, version, committed = facts.pop("software", {}), facts.pop("version"), facts.pop("committed", None)
+    dirty = facts.pop("dirty", False)
     guessed = [name for name, is_guess in ((TIME, isinstance(created, Path)), (_MACHINE, machine is None)) if is_guess]
     if isinstance(created, Path):
         created = datetime.fromtimestamp(created.stat().st_mtime, UTC)
@@ -115,6 +131,7 @@ def record(
         cases=tuple(cases),
         commit=commit,
         catalogue=backend,
+        dirty=dirty,
         committed=timestamp(committed) if committed else None,
         guessed=tuple(guessed),
     )
@@ -137,6 +154,33 @@ def case(kernel: str, axes: Mapping[str, object], measurements: Iterable[Measure
     return CaseResult(**{**fields, **changes})
 
 
+def catalogue_case(name: str, measurements: Iterable[Measurement], **changes: Any) -> CaseResult:
+    """Return a case of the catalogue, whose name contains its variant and axes: `softmax:fast[rows=8]`."""
+    kernel, _, inside = name.partition("[")
+    axes = dict(part.split("=", 1) for part in inside.rstrip("]").split(",") if "=" in part)
+    kernel, _, variant = kernel.partition(":")
+    return case(kernel, axes, measurements, name=name, variant=variant or None, **changes)
+
+
+def joined(results: Sequence[CaseResult]) -> CaseResult:
+    """Return one case of its results in several metrics; it has failed only if all of them have."""
+    best = next((result for result in results if result.status == "ok"), results[0])
+    return replace(best, measurements=tuple(time for result in results for time in result.measurements))
+
+
+def trusted(result: CaseResult, metrics: Container[str]) -> tuple[list[Measurement], str | None]:
+    """Return what another tool may be given of a case: the kernel's valid times, else why it has none.
+
+    A case that was only verified has neither.
+    """
+    kernels = [time for time in result.measurements if time.subject == "kernel" and time.metric in metrics]
+    times = [time for time in kernels if time.valid and time.samples]
+    reasons = [time.reason for time in kernels if time.reason]
+    if times or (result.status == "ok" and not reasons):
+        return times, None
+    return [], result.reason or next(iter(reasons), result.status)
+
+
 def axes_of(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
     """Return the axes by name; a name that comes again gets its number: `k`, `k_2`."""
     axes: dict[str, object] = {}
@@ -154,6 +198,20 @@ def timing(metric: str, samples: Iterable[float], notes: tuple[str, ...] = ()) -
         return Measurement(metric, "kernel", (numbers,) if numbers else (), notes=notes)
     reason = f"{len(numbers) - len(sound)} of {count_text(len(numbers), 'sample')} are no times above zero"
     return Measurement(metric, "kernel", (sound,) if sound else (), valid=False, reason=reason, notes=notes)
+
+
+def single(metric: str, seconds: float, origin: str) -> Measurement:
+    """Return a measurement of the only number that a file has of it, with a note of its `origin`."""
+    return timing(metric, [seconds], (f"one number: {origin}",))
+
+
+def runs_of(statistics: Mapping[str, object], samples: str, place: str) -> Measurement:
+    """Return wall times: the samples under that name, else their median or, in older files, their mean; in seconds."""
+    if statistics.get(samples):
+        runs: list[object] = field(statistics, samples, list, place)
+        return timing("wall_time", [number(run, f"{place}: {samples}") for run in runs])
+    name = next((name for name in ("median", "mean") if statistics.get(name) is not None), samples)
+    return single("wall_time", field(statistics, name, (int, float), place), f"the {name}")
 
 
 class ImportedRows:
@@ -182,6 +240,15 @@ class ImportedRows:
         """Add a case; `key` sets it apart in its source from another case of its name, None where nothing does."""
         with self.row(f"{self._path}: {row.name:.80}"):
             self._rows.setdefault(owner, {}).setdefault(row.name, []).append((_sound(row), key))
+
+    def possible(self, samples: Sequence[float], what: str, place: str) -> Sequence[float]:
+        """Return the samples that are possible times, where there is one; the others are left out, with their count."""
+        sound = [sample for sample in samples if SHORTEST <= sample <= LONGEST]
+        if not sound or len(sound) == len(samples):
+            return samples
+        count = f"{len(samples) - len(sound)} of {len(samples)} {what}"
+        self.left_out.append(f"{place}: {count} are left out: no time above zero")
+        return sound
 
     @property
     def owners(self) -> list[str]:
@@ -251,11 +318,12 @@ class StatedFacts:
 
         A machine that is named after its GPU has no name in the file.
         """
-        named_by_device = record.machine["id"] == slug(str(record.machine.get("device") or "unknown"))
+        by_device = record.machine["id"] == slug(str(record.machine.get("device")))
+        machine = None if by_device or _MACHINE in record.guessed else record.machine["id"]
         for option, value, known in (
             ("--created", self.created, None if TIME in record.guessed else record.created),
             ("--commit", self.commit, record.commit),
-            ("--machine", self.machine, None if named_by_device else record.machine["id"]),
+            ("--machine", self.machine, machine),
         ):
             if value is not None and known is not None:
                 raise ResultsError(f"{place}: the file has its own: {known}; import it without {option}")

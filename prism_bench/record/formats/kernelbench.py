@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from prism_bench.errors import ResultsError
-from prism_bench.record.formats.foreign import Imported, ImportedRows, case, field, json_object, record, timing
+from prism_bench.record.formats.foreign import Imported, ImportedRows, case, field, json_object, record, single
 from prism_bench.record.run_record import CaseResult
 
 BACKEND = "kernelbench"
@@ -105,7 +105,7 @@ def _reason(text: str, facts: dict[str, Any]) -> str:
 
 def _time(stats: Mapping[str, Any], place: str) -> Any:
     mean = field(dict(stats), "mean", (int, float), place)
-    return timing("wall_time", [mean * 1e-3], ("one number: the mean of its trials",))
+    return single("wall_time", mean * 1e-3, "the mean of its trials")
 
 
 def _device(facts: Mapping[str, Any]) -> str:

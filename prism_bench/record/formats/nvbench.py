@@ -1,18 +1,28 @@
-"""nvbench's JSON (`--json`, `--jsonbin`) as one record for each device: cold times, and batches as hot times.
+"""nvbench's JSON (`--json`, `--jsonbin`) as records, and a record as such a file.
+
+Each device is a record: cold times, and batches as hot times.
 
 What runs on the CPU only has its CPU time as wall time; without a device it is in a record of an unknown machine.
 `--jsonbin` keeps every sample in a file next to the JSON; without that file a cold time is the only number of the JSON,
 the median where it has a median, else the mean.
+
+A file of ours has what nvbench's own scripts read (NVIDIA/nvbench, `python/scripts`: `nvbench_compare.py`, its legacy
+and robust forms, `nvbench_histogram.py`, `nvbench_json_summary.py`; fields as in `nvbench/json_printer.cu`). nvbench
+keeps samples as float32, and of a batch only the mean: so does a file of ours.
 """
 
+import hashlib
+import struct
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, quantiles, stdev
 from typing import Any
 
 from prism_bench.errors import ResultsError
 from prism_bench.io.documents import bytes_of, whole_number
+from prism_bench.io.files import write_atomically
 from prism_bench.record.formats.foreign import (
     Imported,
     ImportedRows,
@@ -21,8 +31,11 @@ from prism_bench.record.formats.foreign import (
     json_object,
     number,
     record,
+    single,
     timing,
+    trusted,
     within,
+    write_json,
 )
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
@@ -145,7 +158,7 @@ def _single(metric: str, tags: Iterable[str], summaries: dict[str, dict[str, Any
     tag = next((tag for tag in tags if tag in summaries), None)
     if tag is None:
         return None
-    return timing(metric, [number(summaries[tag].get("value"), f"{place}: {tag}")], (f"one number: {tag}",))
+    return single(metric, number(summaries[tag].get("value"), f"{place}: {tag}"), tag)
 
 
 def _numbers(named: dict[str, Any] | None, path: Path, place: str) -> list[float]:
@@ -160,3 +173,130 @@ def _numbers(named: dict[str, Any] | None, path: Path, place: str) -> list[float
     if len(content) != 4 * promised:
         raise ResultsError(f"{file}: {len(content)} bytes; {count_text(promised, 'sample')} of 4 bytes were promised")
     return array("f", content).tolist()
+
+
+# A record as a file of nvbench.
+
+_JSON_VERSION = {"major": 1, "minor": 0, "patch": 0, "string": "1.0.0"}
+_DEVICE = {"sm_version": "compute_capability", "number_of_sms": "sm_count", "l2_cache_size": "l2_bytes"}
+
+
+def write(record: RunRecord, path: Path) -> Path:
+    """Write the kernels' cold and hot times to the file, and the samples into the folder `<file>-bin` next to it.
+
+    A sample file is named after its content and written first, so that a reader of the JSON, old or new, finds the
+    samples that belong to it. A ResultsError where the record has no cold or hot time, or a file cannot be written.
+    """
+    listed = [(result, *trusted(result, ("cold_time", "hot_time"))) for result in record.cases]
+    if not any(times for _, times, _ in listed):
+        raise ResultsError("the record has no trusted cold or hot time of a kernel, and nvbench's files hold no other")
+    names = {name: record.machine.get(own) for name, own in _DEVICE.items()}
+    if names["sm_version"]:
+        names["sm_version"] *= 10  # 900 for compute capability 9.0
+    device = {"id": 0, "name": str(record.machine.get("device") or record.machine["id"])}
+    device |= {name: value for name, value in names.items() if value is not None}
+    benchmarks: dict[str, list[tuple[CaseResult, dict[str, Any]]]] = {}
+    for result, times, reason in listed:
+        if times or reason:
+            state = _state(result, times, reason, path)
+            benchmarks.setdefault(_benchmark(result), []).append((result, state))
+    entries = [
+        {"name": name, "index": index, "devices": [0], "axes": _axes([result for result, _ in states]),
+         "states": [state for _, state in states]}
+        for index, (name, states) in enumerate(benchmarks.items())
+    ]  # fmt: skip
+    meta = {"argv": ["prism-bench", "export"], "version": {"json": _JSON_VERSION}}
+    return write_json({"meta": meta, "devices": [device], "benchmarks": entries}, path)
+
+
+def _benchmark(result: CaseResult) -> str:
+    """Return the case's name without its axes; of a case whose name does not end with them, the whole name."""
+    return result.name.removesuffix(f"[{result.workload_text}]")
+
+
+def _kind(values: Iterable[object]) -> str:
+    """Return the type of axis that holds the values."""
+    kinds = {type(value) for value in values}
+    return "int64" if kinds == {int} else "float64" if kinds and kinds <= {int, float} else "string"
+
+
+def _axes(results: list[CaseResult]) -> list[dict[str, Any]]:
+    """Return the axes of one benchmark, each with the values that its cases have."""
+    values: dict[str, dict[str, object]] = {}
+    for result in results:
+        for name, value in result.workload.items():
+            values.setdefault(name, {})[str(value)] = value
+    return [
+        {"name": name, "type": (kind := _kind(known.values())), "flags": "",
+         "values": [{"input_string": text, "description": "", "value": text if kind == "string" else value}
+                    for text, value in known.items()]}
+        for name, known in values.items()
+    ]  # fmt: skip
+
+
+def _state(result: CaseResult, times: list[Measurement], reason: str | None, path: Path) -> dict[str, Any]:
+    """Return the state of one case; write its samples."""
+    axes = [{"name": name, "type": _kind([value]), "value": str(value)} for name, value in result.workload.items()]
+    state = {
+        "name": " ".join(["Device=0", *(f"{axis['name']}={axis['value']}" for axis in axes)]),
+        "device": 0,
+        "axis_values": axes or None,
+        "summaries": [summary for time in times for summary in _summaries(time, path)] or None,
+        "is_skipped": not times,
+    }
+    return state if times else {**state, "skip_reason": reason}
+
+
+def _summaries(time: Measurement, path: Path) -> Iterator[dict[str, Any]]:
+    """Yield nvbench's summaries of a cold or hot time; of cold ones with the files of samples and SM clocks."""
+    samples = time.samples
+    mean = fmean(samples)
+    if time.metric == "hot_time":
+        yield _summary("nv/batch/sample_size", "Samples", "sample_size", len(samples))
+        yield _summary(_HOT[0], "Batch GPU", "duration", mean)
+        return
+    low, middle, high = quantiles(samples, method="inclusive") if len(samples) > 1 else [samples[0]] * 3
+    deviation = stdev(samples) if len(samples) > 1 else None
+    gpu = "nv/cold/time/gpu"
+    yield _summary("nv/cold/sample_size", "Samples", "sample_size", len(samples))
+    yield _summary(f"{gpu}/min", "Min GPU Time", "duration", min(samples))
+    yield _summary(f"{gpu}/max", "Max GPU Time", "duration", max(samples))
+    yield _summary(f"{gpu}/mean", "GPU Time", "duration", mean)
+    yield _summary(f"{gpu}/stdev/absolute", "Noise", "duration", deviation)
+    yield _summary(f"{gpu}/stdev/relative", "Noise", "percentage", deviation and deviation / mean)
+    yield _summary(f"{gpu}/q1", "Q1 GPU Time", "duration", low)
+    yield _summary(f"{gpu}/median", "Median GPU Time", "duration", middle)
+    yield _summary(f"{gpu}/q3", "Q3 GPU Time", "duration", high)
+    yield _summary(f"{gpu}/iqr/absolute", "IQR GPU Time", "duration", high - low)
+    yield _summary(f"{gpu}/iqr/relative", "Relative IQR", "percentage", (high - low) / middle)
+    yield _file(_SAMPLES, "file/sample_times", samples, path)
+    clocks = [clock for process in time.clocks for clock in process]
+    if len(clocks) == len(samples) and all(clocks):
+        yield _summary("nv/cold/sm_clock_rate/mean", "Clock Rate", "frequency", fmean(clocks))
+        yield _file(_CLOCKS, "file/sample_freqs", clocks, path)
+
+
+_SHOWN = ("Samples", "GPU Time", "Noise", "Batch GPU")  # what nvbench's tables show
+
+
+def _summary(tag: str, name: str, hint: str, value: float | None) -> dict[str, Any]:
+    """Return one summary; nvbench writes numbers as text, and null for a noise that is not known."""
+    kind = "int64" if isinstance(value, int) else "float64"
+    hidden = {} if name in _SHOWN and not tag.endswith("absolute") else {"hide": "Hidden by default."}
+    number = {"name": "value", "type": kind, "value": None if value is None else repr(value)}
+    return {"tag": tag, "name": name, "hint": hint, **hidden, "data": [number]}
+
+
+def _file(tag: str, hint: str, numbers: Sequence[float], path: Path) -> dict[str, Any]:
+    """Write the numbers as little-endian float32 and return the summary that names their file."""
+    content = struct.pack(f"<{len(numbers)}f", *numbers)
+    name = f"{path.name}-bin/{hashlib.sha256(content).hexdigest()[:16]}.bin"
+    try:
+        write_atomically(path.parent / name, content)
+    except OSError as error:
+        raise ResultsError(f"cannot write {path.parent / name}: {error.strerror}") from error
+    fields = [
+        {"name": "filename", "type": "string", "value": name},
+        {"name": "size", "type": "int64", "value": str(len(numbers))},
+    ]
+    return {"tag": tag, "name": "Samples File", "hint": hint, "hide": "Not needed in table.", "data": fields}

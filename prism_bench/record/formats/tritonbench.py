@@ -13,7 +13,7 @@ from pathlib import Path
 
 from prism_bench.errors import ResultsError
 from prism_bench.io.documents import bytes_of
-from prism_bench.record.formats.foreign import Imported, ImportedRows, case, number, record, timing
+from prism_bench.record.formats.foreign import Imported, ImportedRows, case, number, record, single
 from prism_bench.record.run_record import CaseResult
 
 BACKEND = "tritonbench"
@@ -68,8 +68,7 @@ def _case(line: list[str], index: int, name: str, first: int, place: str) -> Cas
     value = _VALUE.fullmatch(text)
     if value:
         seconds = number(value[1], f"{place}: {name}{_LATENCY}") * 1e-3
-        note = ("one number: the median that TritonBench gives",)
-        return case(name, {_INPUT: line[0]}, [timing("cold_time", [seconds], note)])
+        return case(name, {_INPUT: line[0]}, [single("cold_time", seconds, "the median that TritonBench gives")])
     if text.strip() or (error.strip() and not _VALUE.fullmatch(error)):
         reason = f"TritonBench writes: {text.strip() or error.strip():.200}"
         return case(name, {_INPUT: line[0]}, [], status="failed", reason=reason)
