@@ -15,16 +15,22 @@ if TYPE_CHECKING:
 
 NAME = "import"
 _GUESSES = {"created": "a file does not say when it was measured", "machine": "a file names no machine"}
-_HASH = re.compile(r"[0-9a-f]{7,64}")
 
 
 def command(
     results: Annotated[
-        list[Path], typer.Argument(help="Read results of nvbench, Google Benchmark, KernelBench, TritonBench or asv.")
+        list[Path],
+        typer.Argument(
+            help="Read results of asv, Google Benchmark, hyperfine, KernelBench, nvbench, pytest-benchmark, PyTorch's "
+            "profiler or TritonBench."
+        ),
     ],
     format: Annotated[
         str | None,
-        typer.Option(help="Use asv, google-benchmark, kernelbench, nvbench or tritonbench; default: by content."),
+        typer.Option(
+            help="Use asv, google-benchmark, hyperfine, kernelbench, nvbench, pytest-benchmark, torch-profiler or "
+            "tritonbench; default: by content."
+        ),
     ] = None,
     created: Annotated[
         str | None, typer.Option(help="Set when it was measured, in ISO 8601, for files that have no time.")
@@ -75,9 +81,9 @@ def command(
 
 def _stated(created: str | None, commit: str | None, machine: str | None) -> "StatedFacts":
     """Return the facts of the options; a UsageError where one of them is no time, hash or name."""
-    from prism_bench.record.formats.foreign import StatedFacts, moment
+    from prism_bench.record.formats.foreign import COMMIT, StatedFacts, moment
 
-    if commit is not None and not _HASH.fullmatch(commit):
+    if commit is not None and not COMMIT.fullmatch(commit):
         raise UsageError(f"--commit {commit!r:.80}: it must be a hash of 7 to 64 digits, such as 0123456789abcdef")
     if machine is not None and not re.search(r"[A-Za-z0-9]", machine):
         raise UsageError(f"--machine {machine!r:.80}: it must be a name with letters or digits")

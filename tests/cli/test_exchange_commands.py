@@ -8,7 +8,18 @@ import pandas
 import pytest
 
 from prism_bench.record import store
-from tests.record.formats.results import asv, google_benchmark, nvbench, repetition
+from tests.record.formats.results import (
+    asv,
+    command,
+    google_benchmark,
+    hyperfine,
+    launch,
+    nvbench,
+    pytest_benchmark,
+    repetition,
+    timed_test,
+    trace,
+)
 from tests.report.synthetic import case_result, cpu_record, gpu_record, record_of
 
 RUNS = Path("reports/runs")
@@ -32,6 +43,42 @@ def test_results_of_all_tools_become_records(shell, tmp_path):
     assert {"nvbench", "google-benchmark", "asv"} == backends
     for path in store.records_in(RUNS):
         assert 0 == shell("show", path).code
+
+
+def test_results_of_tools_of_the_cpu_and_traces_become_records(shell, tmp_path):
+    paths = [pytest_benchmark(tmp_path, timed_test()), hyperfine(tmp_path, command()), trace(tmp_path, launch())]
+    found = shell("import", *paths)
+    assert (0, 3) == (found.code, found.out.count("record: reports/runs/"))
+    assert "a file names no machine" in found.err, "hyperfine's"
+    backends = {store.read(path).backend for path in store.records_in(RUNS)}
+    assert {"pytest-benchmark", "hyperfine", "torch-profiler"} == backends
+    facts = ("--machine", "host-7", "--created", "2026-11-20", "--commit", "0123456789abcdef")
+    found = shell("import", paths[1], *facts, "--format", "hyperfine")
+    assert (0, "") == (found.code, found.err)
+    assert 2 == shell("import", paths[0], *facts).code, "the file has its own"
+
+
+@pytest.mark.parametrize("kind", ["nvbench", "google-benchmark"])
+def test_a_record_goes_to_another_tool_and_comes_back(shell, kind):
+    record = gpu_record()
+    kept(record)
+    found = shell("export", "--format", kind, "--output", "out.json", "--filter", "softmax")
+    assert (0, "written: out.json\n") == (found.code, found.out)
+    assert 0 == shell("import", "out.json", "--runs", "back").code
+    (back,) = (store.read(path) for path in store.records_in(Path("back")))
+    for case in back.cases:
+        ours = record.case(case.name)
+        for time in case.measurements:
+            assert len(ours.measurement(time.metric).samples) == len(time.samples) or time.metric == "hot_time"
+    assert {"softmax[rows=32768,cols=4096]"} <= {case.name for case in back.cases}
+    assert "matmul" not in {case.kernel for case in back.cases}
+
+
+def test_nvbench_gets_no_times_of_a_cpu(shell):
+    kept(cpu_record())
+    found = shell("export", "--format", "nvbench", "--output", "out.json")
+    assert (2, False) == (found.code, Path("out.json").exists())
+    assert "no trusted cold or hot time" in found.err
 
 
 def test_the_same_file_twice_is_one_record_and_another_one_has_its_own_place(shell, tmp_path):
@@ -188,6 +235,8 @@ def test_trend_reads_results_of_asv_too(shell, tmp_path):
         (("x.json.gz", "--all-records", "--output", "x.csv"), "leave out the record's name"),
         (("x.json.gz", "--output", "x.csv"), "x.json.gz: no such record"),
         (("--output", "x.csv"), "no run record below reports/runs"),
+        (("--output", "x.json", "--format", "nvbench", "--all-records"), "a file of nvbench holds one record"),
+        (("--output", "x.json"), "unknown format 'json'"),
     ],
 )
 def test_mistakes_are_told(shell, words, said):

@@ -6,7 +6,16 @@ from types import ModuleType
 
 from prism_bench.errors import ResultsError, unknown
 from prism_bench.io.documents import json_text
-from prism_bench.record.formats import asv, google_benchmark, kernelbench, nvbench, tritonbench
+from prism_bench.record.formats import (
+    asv,
+    google_benchmark,
+    hyperfine,
+    kernelbench,
+    nvbench,
+    pytest_benchmark,
+    torch_profiler,
+    tritonbench,
+)
 from prism_bench.record.formats.foreign import ODD, Imported, StatedFacts, read_json
 from prism_bench.record.run_record import RunRecord, encode
 from prism_bench.record.schema import checked
@@ -17,6 +26,9 @@ READERS = {
     "google-benchmark": google_benchmark,
     "kernelbench": kernelbench,
     "tritonbench": tritonbench,
+    "pytest-benchmark": pytest_benchmark,
+    "hyperfine": hyperfine,
+    "torch-profiler": torch_profiler,
 }
 _SHOWN = 5  # reasons in one error
 

@@ -49,6 +49,54 @@ def repetition(name, real_time, index=0, **changes):
     return {**row, **changes}
 
 
+def pytest_benchmark(folder, *rows, **changes):
+    """pytest-benchmark's JSON of these rows."""
+    data = {
+        "machine_info": {"node": "bench-1", "system": "Linux", "release": "6.1", "python_version": "3.12.1",
+                         "cpu": {"brand_raw": "AMD EPYC", "count": 16}},
+        "commit_info": {"id": "0123456789abcdef", "time": "2026-11-20T09:00:00+01:00", "dirty": True},
+        "datetime": "2026-11-20T10:00:00+01:00", "version": "5.2.3", "benchmarks": list(rows),
+    }  # fmt: skip
+    return written(folder / "pytest.json", {**data, **changes})
+
+
+def timed_test(name="test_k.py::test_sort[10-a]", samples=(1e-3, 3e-3, 2e-3), param="10-a", **changes):
+    """A row of pytest-benchmark: a test with its rounds and their statistics."""
+    stats = {"mean": 2e-3, "median": 2e-3, "rounds": 3, "iterations": 1, "data": list(samples)}
+    row = {"name": name.rpartition("::")[2], "fullname": name, "params": {"n": 10, "kind": "a"}, "param": param,
+           "options": {"timer": "perf_counter"}, "stats": stats}  # fmt: skip
+    return {**row, **changes}
+
+
+def hyperfine(folder, *rows):
+    """hyperfine's JSON of these rows."""
+    return written(folder / "hyperfine.json", {"results": list(rows)})
+
+
+def command(name="sort --by n", times=(0.5, 0.7, 0.6), **changes):
+    """A row of hyperfine: a command with its runs and their statistics."""
+    statistics = {"mean": 0.6, "stddev": 0.1, "median": 0.6, "user": 0.5, "system": 0.1, "min": 0.5, "max": 0.7}
+    return {"command": name, **statistics, "times": list(times), "exit_codes": [0] * len(times), **changes}
+
+
+def trace(folder, *events, **changes):
+    """A trace of PyTorch's profiler with these events and one of the CPU."""
+    operator = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 90.0, "dur": 500.0, "args": {}}
+    data = {
+        "schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132}],
+        "cuda_runtime_version": 12040, "displayTimeUnit": "ms", "baseTimeNanoseconds": 1_763_632_800_000_000_000,
+        "traceEvents": [operator, *events],
+    }  # fmt: skip
+    return written(folder / "trace.json", {**data, **changes})
+
+
+def launch(name="gemm", microseconds=12.5, device=0, **changes):
+    """An event of a trace: one launch of a kernel."""
+    facts = {"device": device, "stream": 7, "grid": [64, 2, 1], "block": [128, 1, 1]}
+    event = {"ph": "X", "cat": "kernel", "name": name, "ts": 100.0, "dur": microseconds, "args": facts}
+    return {**event, **changes}
+
+
 BENCHMARKS = {
     "version": 2,
     "times.Cold.track_cold_time": {"unit": "seconds", "param_names": ["case"], "version": "1 cold_time"},

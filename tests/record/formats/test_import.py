@@ -1,5 +1,6 @@
 """Results of other tools as records: what they measured, with its reasons, and refusals that name the place."""
 
+import gzip
 import json
 
 import pytest
@@ -13,10 +14,16 @@ from tests.record.formats.results import (
     ROWS,
     asv,
     axes,
+    command,
     google_benchmark,
+    hyperfine,
+    launch,
     nvbench,
+    pytest_benchmark,
     repetition,
     summary,
+    timed_test,
+    trace,
     written,
 )
 
@@ -133,7 +140,96 @@ def test_a_folder_of_asv_is_read_and_a_broken_file_harms_no_other(tmp_path):
         assert any(reason.startswith(f"{path}: ") for reason in found.left_out)
 
 
-@pytest.mark.parametrize("make", [asv, nvbench, lambda folder: google_benchmark(folder, repetition("BM", 1.0))])
+def test_a_test_of_pytest_benchmark_is_a_case_with_its_rounds(tmp_path):
+    record = one(pytest_benchmark(tmp_path, timed_test(), timed_test("test_k.py::A::test_y", param=None, params=None)))
+    assert ("pytest-benchmark", "bench-1", "2026-11-20T09:00:00", "0123456789abcdef", True, "2026-11-20T08:00:00") == (
+        record.backend, record.machine["id"], record.created, record.commit, record.dirty, record.committed,
+    )  # fmt: skip
+    assert ("AMD EPYC", "3.12.1", ()) == (record.machine["device"], record.software["python"], record.guessed)
+    assert {
+        ("test_k.py::test_sort[n=10,kind=a]", "wall_time"): (1e-3, 3e-3, 2e-3),
+        ("test_k.py::A::test_y[]", "wall_time"): (1e-3, 3e-3, 2e-3),
+    } == times(record)
+
+
+def test_a_saved_file_of_pytest_benchmark_has_the_median(tmp_path):
+    row = timed_test()
+    del row["stats"]["data"]
+    (time,) = one(pytest_benchmark(tmp_path, row)).cases[0].measurements
+    assert ((2e-3,), ("one number: the median",)) == (time.samples, time.notes)
+
+
+def test_a_test_whose_parameters_are_objects_is_known_by_their_id(tmp_path):
+    row = timed_test(params={"n": 10, "kind": "UNSERIALIZABLE[<object object at 0x7f0000000000>]"})
+    assert ["test_k.py::test_sort[param=10-a]"] == [case.name for case in one(pytest_benchmark(tmp_path, row)).cases]
+
+
+def test_what_pytest_benchmark_does_not_know_is_a_guess(tmp_path):
+    path = pytest_benchmark(tmp_path, timed_test(), machine_info={}, commit_info={"id": "unversioned", "dirty": False})
+    record = one(path)
+    assert (None, ("machine",), False) == (record.commit, record.guessed, record.dirty)
+
+
+def test_another_clock_of_pytest_benchmark_is_noted(tmp_path):
+    row = timed_test(options={"timer": "time.process_time"})
+    assert ("timed by time.process_time",) == one(pytest_benchmark(tmp_path, row)).cases[0].measurements[0].notes
+
+
+def test_a_command_of_hyperfine_is_a_case_with_its_runs(tmp_path):
+    rows = [command(), command("sort\n --n 5", times=(0.25,), parameters={"n": "5"}, exit_codes=[1]),
+            command("old", times=())]  # fmt: skip
+    record = one(hyperfine(tmp_path, *rows))
+    assert ("hyperfine", ("created", "machine"), None) == (record.backend, record.guessed, record.commit)
+    assert {
+        ("sort --by n[]", "wall_time"): (0.5, 0.7, 0.6),
+        ("sort --n 5[n=5]", "wall_time"): (0.25,),
+        ("old[]", "wall_time"): (0.6,),
+    } == times(record)
+    notes = [case.measurements[0].notes for case in record.cases]
+    assert [(), ("1 of 1 run ended with another exit code than 0",), ("one number: the median",)] == notes
+
+
+def test_a_trace_of_pytorch_gives_each_kernel_its_launches(tmp_path):
+    wide = launch(args={"device": 0, "grid": [128, 1, 1], "block": [128, 1, 1]})
+    record = one(trace(tmp_path, launch(), launch(microseconds=13), wide, launch("copy", 2.0, args={"device": 0})))
+    assert ("torch-profiler", "nvidia-h200", "NVIDIA H200", 132, "2025-11-20T10:00:00", ()) == (
+        record.backend, record.machine["id"], record.machine["device"], record.machine["sm_count"], record.created,
+        record.guessed,
+    )  # fmt: skip
+    assert {"cuda_runtime_version": "12040"} == record.software
+    assert {
+        ("gemm[grid=64x2x1,block=128x1x1]", "wall_time"): pytest.approx((12.5e-6, 13e-6)),
+        ("gemm[grid=128x1x1,block=128x1x1]", "wall_time"): pytest.approx((12.5e-6,)),
+        ("copy[]", "wall_time"): pytest.approx((2e-6,)),
+    } == times(record)
+
+
+def test_a_trace_of_two_gpus_is_two_records_and_may_be_compressed(tmp_path):
+    path = trace(tmp_path, launch(), launch(device=1), baseTimeNanoseconds=0)
+    packed = tmp_path / "trace.json.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    first, second = read_foreign(packed).records
+    assert ("nvidia-h200", ("created",)) == (first.machine["id"], first.guessed)
+    assert ("unknown", ("created", "machine")) == (second.machine["id"], second.guessed)
+
+
+def test_a_launch_that_took_no_time_costs_itself(tmp_path):
+    found = read_foreign(trace(tmp_path, launch(), launch(microseconds=0)))
+    assert 1 == len(found.records[0].cases[0].measurements[0].samples)
+    assert found.left_out[0].endswith("gemm: 1 of 2 launches are left out: no time above zero")
+
+
+MAKERS = [
+    asv,
+    nvbench,
+    lambda folder: google_benchmark(folder, repetition("BM", 1.0)),
+    lambda folder: pytest_benchmark(folder, timed_test()),
+    lambda folder: hyperfine(folder, command()),
+    lambda folder: trace(folder, launch()),
+]
+
+
+@pytest.mark.parametrize("make", MAKERS)
 def test_an_imported_record_is_a_record_like_any_other(tmp_path, make):
     record = one(make(tmp_path))
     plain = json.loads(json.dumps(encode(record)))
@@ -242,6 +338,23 @@ ODD = {
         {"device": 0, "axis_values": axes(n="2"), "summaries": [{"tag": "x"}]},
         {"device": 0, "axis_values": [{"name": "n"}], "summaries": []},
     ]}]),
+    "pytest-benchmark": lambda folder: pytest_benchmark(
+        folder, timed_test(), 7, {"fullname": "b"}, timed_test("c", stats={"data": ["fast"]}),
+        timed_test("d", stats={"data": {}, "median": True}), timed_test("e", stats={}),
+    ),
+    "hyperfine": lambda folder: hyperfine(
+        folder, command(), 7, command(5), command("a", times=("fast",)), command("b", parameters=[1]),
+        {"command": "c"}, command("d", exit_codes=7),
+    ),
+    "torch-profiler": lambda folder: trace(
+        folder, launch(), 7, launch(args=7), launch(args={}), launch(name=5), launch(microseconds="long"),
+        launch(ts="early"),
+    ),
+}  # fmt: skip
+
+
+COUNTS = {
+    "google-benchmark": 5, "asv": 3, "nvbench": 4, "pytest-benchmark": 5, "hyperfine": 6, "torch-profiler": 5,
 }  # fmt: skip
 
 
@@ -250,7 +363,7 @@ def test_an_odd_row_costs_itself(tmp_path, tool):
     found = read_foreign(ODD[tool](tmp_path))
     (case,) = found.records[0].cases
     assert ("ok", 1) == (case.status, len(case.measurements))
-    assert {"google-benchmark": 5, "asv": 3, "nvbench": 4}[tool] == len(found.left_out)
+    assert COUNTS[tool] == len(found.left_out)
 
 
 BROKEN = {
@@ -267,12 +380,40 @@ BROKEN = {
     "a state in words": lambda folder: nvbench(folder, benchmarks=[{"name": "copy", "states": ["well"]}]),
     "an old version": lambda folder: asv(folder, version=1),
     "params in words": lambda folder: asv(folder, params="many"),
+    "no tests": lambda folder: pytest_benchmark(folder),
+    "tests in words": lambda folder: pytest_benchmark(folder, benchmarks={}),
+    "a time of tests in words": lambda folder: pytest_benchmark(folder, timed_test(), datetime="yesterday"),
+    "no command": lambda folder: hyperfine(folder),
+    "commands in words": lambda folder: written(folder / "x.json", {"results": "fast"}),
+    "a command without times": lambda folder: hyperfine(folder, {"command": "sort"}),
+    "a trace without a kernel": lambda folder: trace(folder),
+    "a cut trace": lambda folder: cut(trace(folder, launch())),
+    "a cut trace in gzip": lambda folder: cut_gzip(trace(folder, launch())),
+    "events in words": lambda folder: trace(folder, traceEvents={}),
+    "an empty file": lambda folder: emptied(hyperfine(folder, command())),
+    "a huge file in little gzip": lambda folder: bomb(folder / "trace.json.gz"),
     "results in words": lambda folder: asv(folder, rows={"times.Cold.track_cold_time": "fast"}),
 }
 
 
 def cut(path):
     path.write_text(path.read_text()[:100])
+    return path
+
+
+def cut_gzip(path):
+    path.write_bytes(gzip.compress(path.read_bytes())[:-20])
+    return path
+
+
+def emptied(path):
+    path.write_bytes(b"")
+    return path
+
+
+def bomb(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(b'{"traceEvents":[' + b"[]," * 10_000_000 + b"1]}"))
     return path
 
 
