@@ -237,6 +237,9 @@ SUBJECTS = (
     Subject("asv, list to write into", captured("asv", "benchmarks.json"), _JSON, _listed, lambda _: None),
     Subject("nvbench", captured("nvbench", "out.json"), (*_JSON, _bend_samples), _imported, numbers_in),
     Subject("Google Benchmark", captured("google_benchmark", "gbench.json"), _JSON, _imported, numbers_in),
+    Subject("pytest-benchmark", captured("pytest_benchmark", "pytest.json"), _JSON, _imported, numbers_in),
+    Subject("hyperfine", captured("hyperfine", "hyperfine.json"), _JSON, _imported, numbers_in),
+    Subject("trace of PyTorch", captured("torch_profiler", "trace.json"), _JSON, _imported, numbers_in),
 )  # fmt: skip
 
 
