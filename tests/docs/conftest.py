@@ -77,7 +77,7 @@ def read(block):
     for line in block.commands:
         for words in _simple_commands(line):
             if words[0] == "prism-bench":
-                _parse(words[1:], block.place)
+                parsed(words[1:], block.place)
             if words[0].startswith("scripts/"):
                 assert (ROOT / words[0]).is_file(), f"{block.place}: {words[0]}"
 
@@ -91,7 +91,7 @@ def _simple_commands(line):
             yield list(dropwhile(re.compile(r"[A-Z_]+=").match, words[begin + 1 : end]))
 
 
-def _parse(words, place):
+def parsed(words, place):
     """Whether there are such a command and such options; nothing is called."""
     commands = typer.main.get_command(app).commands
     assert words[0] in commands, f"{place}: prism-bench {words[0]}"

@@ -1,10 +1,12 @@
 """Every block and every command of the documentation, as a reader would try them."""
 
 import re
+import shlex
 
 import pytest
 
 from tests.docs.blocks import PAGES, ROOT, blocks, flattened, pattern
+from tests.docs.conftest import parsed
 
 WRITTEN, TUTORIAL = sorted(PAGES.rglob("*.md")), PAGES / "tutorial.md"
 
@@ -27,6 +29,15 @@ def test_a_page_does_what_it_says(page, reader):
             reader.follow(block)
     for block in blocks(page):
         reader.follow(block)
+
+
+def test_commands_next_to_those_of_other_tools_exist():
+    text = (PAGES / "guides" / "coming_from.md").read_text()
+    commands = re.findall(r"`prism-bench ([^`]+)`", text)
+    assert len(commands) > 15
+    for command in commands:
+        words = shlex.split(command)
+        parsed(words if len(words) > 1 else [*words, "--help"], command)
 
 
 def test_every_fence_is_seen():

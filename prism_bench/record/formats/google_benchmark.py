@@ -6,7 +6,7 @@ A benchmark is known by its name and its place among those that were registered 
 `per_family_instance_index`). Files before 1.5 have neither these nor `run_type`: there, rows of one name are
 repetitions, and the ending of a name shows an aggregate. Fits of complexity (`BigO`, `RMS`) are no times.
 
-A file of ours has what `tools/compare.py` reads (google/benchmark, `tools/gbench/report.py` and `util.py`; fields as in
+An exported file has what `tools/compare.py` reads (google/benchmark, `tools/gbench/report.py` and `util.py`; fields as in
 `src/json_reporter.cc`). A sample is a repetition, and the name of a benchmark is the case with its metric:
 `softmax[rows=8192,cols=1024]/cold_time`.
 """
@@ -82,7 +82,7 @@ def _record(context: dict[str, Any], path: Path, cases: list[CaseResult]) -> Run
     host = {"cores": context.get("num_cpus"), "mhz": context.get("mhz_per_cpu")}
     software = {"google-benchmark": str(context.get("library_version", "unknown"))}
     version, commit = context.get("json_schema_version", 1), str(context.get("commit"))
-    known = commit if COMMIT.fullmatch(commit) else None  # of --benchmark_context=commit=HASH, and of our files
+    known = commit if COMMIT.fullmatch(commit) else None  # by --benchmark_context=commit=HASH, and in exported files
     return record(BACKEND, machine, created, cases, known, host=host, software=software, version=version)
 
 
@@ -137,7 +137,7 @@ def _case(
 
 
 def _own_case(name: str, rows: list[dict[str, Any]], left_out: ImportedRows, place: str) -> CaseResult:
-    """Return the case of a benchmark in a file of ours; one that has failed has no metric in its name."""
+    """Return the case of a benchmark in an exported file; one that has failed has no metric in its name."""
     if changes := _stopped(rows):
         return catalogue_case(name, (), **changes)
     known, _, metric = name.rpartition("/")

@@ -6,9 +6,9 @@ What runs on the CPU only has its CPU time as wall time; without a device it is 
 `--jsonbin` keeps every sample in a file next to the JSON; without that file a cold time is the only number of the JSON,
 the median where it has a median, else the mean.
 
-A file of ours has what nvbench's own scripts read (NVIDIA/nvbench, `python/scripts`: `nvbench_compare.py`, its legacy
+An exported file has what nvbench's scripts read (NVIDIA/nvbench, `python/scripts`: `nvbench_compare.py`, its legacy
 and robust forms, `nvbench_histogram.py`, `nvbench_json_summary.py`; fields as in `nvbench/json_printer.cu`). nvbench
-keeps samples as float32, and of a batch only the mean: so does a file of ours.
+keeps samples as float32, and of a batch only the mean; so does an exported file.
 """
 
 import hashlib
@@ -162,8 +162,11 @@ def _single(metric: str, tags: Iterable[str], summaries: dict[str, dict[str, Any
 
 
 def _numbers(named: dict[str, Any] | None, path: Path, place: str) -> list[float]:
-    """Return the numbers in the file that the JSON names, in its folder; none where there is no such file."""
-    if named is None:
+    """Return the numbers in the file that the JSON names, in its folder; none where there is no such file.
+
+    Where nvbench could not write the file, it leaves out name and size.
+    """
+    if named is None or not {"filename", "size"} & named.keys():
         return []
     file = within(path.parent, named.get("filename"), f"{place}: filename")
     if not file.is_file():
@@ -190,11 +193,11 @@ def write(record: RunRecord, path: Path) -> Path:
     listed = [(result, *trusted(result, ("cold_time", "hot_time"))) for result in record.cases]
     if not any(times for _, times, _ in listed):
         raise ResultsError("the record has no trusted cold or hot time of a kernel, and nvbench's files hold no other")
-    names = {name: record.machine.get(own) for name, own in _DEVICE.items()}
-    if names["sm_version"]:
-        names["sm_version"] *= 10  # 900 for compute capability 9.0
+    facts = {name: record.machine.get(fact) for name, fact in _DEVICE.items()}
+    if facts["sm_version"]:
+        facts["sm_version"] *= 10  # 900 for compute capability 9.0
     device = {"id": 0, "name": str(record.machine.get("device") or record.machine["id"])}
-    device |= {name: value for name, value in names.items() if value is not None}
+    device |= {name: value for name, value in facts.items() if value is not None}
     benchmarks: dict[str, list[tuple[CaseResult, dict[str, Any]]]] = {}
     for result, times, reason in listed:
         if times or reason:
@@ -255,7 +258,7 @@ def _summaries(time: Measurement, path: Path) -> Iterator[dict[str, Any]]:
         yield _summary("nv/batch/sample_size", "Samples", "sample_size", len(samples))
         yield _summary(_HOT[0], "Batch GPU", "duration", mean)
         return
-    low, middle, high = quantiles(samples, method="inclusive") if len(samples) > 1 else [samples[0]] * 3
+    low, middle, high = quantiles(samples, method="inclusive") if len(samples) > 1 else [mean] * 3
     deviation = stdev(samples) if len(samples) > 1 else None
     gpu = "nv/cold/time/gpu"
     yield _summary("nv/cold/sample_size", "Samples", "sample_size", len(samples))

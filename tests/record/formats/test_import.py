@@ -68,6 +68,15 @@ def test_nvbench_without_its_sample_files_gives_the_mean(tmp_path):
     assert (2.5e-5,) == one(path).cases[0].measurement("cold_time").samples
 
 
+def test_samples_that_nvbench_could_not_write_are_missing(tmp_path):
+    path = nvbench(tmp_path)
+    plain = json.loads(path.read_text())
+    for named in plain["benchmarks"][0]["states"][0]["summaries"][:2]:
+        named["data"] = []
+    found = read_foreign(written(path, plain))
+    assert ((2.5e-5,), ()) == (found.records[0].cases[0].measurement("cold_time").samples, found.left_out)
+
+
 def test_google_benchmark_gives_one_sample_per_repetition(tmp_path):
     rows = [repetition("BM_sort/n:1024/8", time, index) for index, time in enumerate((10.0, 12.0, 11.0))]
     median = repetition("BM_sort/n:1024/8", 11.0, run_type="aggregate", aggregate_name="median")
