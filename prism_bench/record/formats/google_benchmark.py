@@ -6,8 +6,8 @@ A benchmark is known by its name and its place among those that were registered 
 `per_family_instance_index`). Files before 1.5 have neither these nor `run_type`: there, rows of one name are
 repetitions, and the ending of a name shows an aggregate. Fits of complexity (`BigO`, `RMS`) are no times.
 
-An exported file has what `tools/compare.py` reads (google/benchmark, `tools/gbench/report.py` and `util.py`; fields as in
-`src/json_reporter.cc`). A sample is a repetition, and the name of a benchmark is the case with its metric:
+An exported file has what `tools/compare.py` reads (google/benchmark, `tools/gbench/report.py` and `util.py`; fields as
+in `src/json_reporter.cc`). A sample is a repetition, and the name of a benchmark is the case with its metric:
 `softmax[rows=8192,cols=1024]/cold_time`.
 """
 
