@@ -1,16 +1,25 @@
 """`prism-bench verify`: whether the kernels are right, on every backend that works here."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from prism_bench.cli import options
 from prism_bench.cli.measuring import progress_bar
 from prism_bench.cli.options import CASE_SECONDS, TimeoutOption
+from prism_bench.units import count_text
 
 if TYPE_CHECKING:
+    from prism_bench.catalogue import Catalogue
     from prism_bench.record.run_record import RunRecord
 
 NAME = "verify"
 BACKENDS = ("numpy_reference", "emulator", "cuda")
+
+_PartOption = Annotated[
+    str | None,
+    typer.Option(metavar="I/N", help="Verify the I-th of N shares of the kernels, with their variants."),
+]
 
 
 def command(
@@ -18,6 +27,7 @@ def command(
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
+    part: _PartOption = None,
     timeout: TimeoutOption = CASE_SECONDS,
     catalogue: options.CatalogueOption = None,
     verbose: options.VerboseOption = False,
@@ -35,12 +45,17 @@ def command(
 
     names = [name for name in ([backend] if backend else BACKENDS) if _works(name, bool(backend), json)]
     kernels, patterns = options.open_catalogue(catalogue), options.patterns(cases, filter)
-    edges = kernels.edges_by_task(patterns)
+    edges, shared = kernels.edges_by_task(patterns), None
+    if part is not None:
+        shared = _shared_kernels(kernels, patterns, part, json)
+        edges = [edge for edge in edges if edge.partition("[")[0].partition(":")[0] in shared]
     records: dict[str, RunRecord] = {}
     for name in names:
         chosen = kernels.cases(
             patterns, options.chosen_labels(label, ("S0", "S1", "S2") if name == "cuda" else ("S0",))
         )
+        if shared is not None:
+            chosen = [case for case in chosen if case.spec.name in shared]
         only_variants = all(case.variant for case in chosen) and all(":" in edge.partition("[")[0] for edge in edges)
         if name == "numpy_reference" and len(names) > 1 and only_variants:
             continue  # a variant's reference is its kernel's
@@ -52,6 +67,20 @@ def command(
     if wrong or kernels.problems or not all(record.complete for record in records.values()):
         raise SystemExit(1)
     raise SystemExit(2 if any(map(options.was_hindered, records.values())) else 0)
+
+
+def _shared_kernels(kernels: "Catalogue", patterns: tuple[str, ...], part: str, quiet: bool) -> set[str]:
+    """Return the kernels of a part of the chosen ones, and print how many there are.
+
+    Parts have about as many cases each, edges among them, and are the same for every backend and label.
+    """
+    from prism_bench.run import share
+
+    cases = [*kernels.cases(patterns), *kernels.edges(patterns)]
+    shared = {case.spec.name for case in share(cases, part)}
+    every = count_text(len({case.spec.name for case in cases}), "kernel")
+    (options.remark if quiet else options.line)(f"part {part}: {len(shared)} of {every}")
+    return shared
 
 
 def _works(name: str, is_required: bool, quiet: bool) -> bool:

@@ -1,5 +1,6 @@
 """`prism-bench verify`."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,6 +75,37 @@ def test_a_kernel_that_never_ends_is_ended_and_named(shell, toys, script):
     assert 1 == found.code
     reasons = {case["name"]: case["reason"] for case in found.json if case["status"] == "timed out"}
     assert {"double[n=1]": "double[n=1]: no answer within 2 s"} == reasons
+
+
+def test_parts_together_verify_every_case_once_and_keep_kernels_whole(shell, toys):
+    whole = {case["name"] for case in shell("verify", *toys, "--backend", "null", "--json").json}
+    parts = []
+    for number in (1, 2):
+        found = shell("verify", *toys, "--backend", "null", "--part", f"{number}/2", "--json")
+        assert re.search(rf"part {number}/2: \d of 3 kernels\n", found.err)
+        parts.append({case["name"] for case in found.json})
+    assert (whole, set()) == (parts[0] | parts[1], parts[0] & parts[1])
+    kernels = [{re.split(r"[\[:]", name)[0] for name in part} for part in parts]
+    assert set() == kernels[0] & kernels[1]
+
+
+def test_a_part_holds_the_same_kernels_whatever_the_label(shell, toys):
+    words = ("verify", *toys, "--backend", "null", "--part", "1/3")
+    lines = {shell(*words, *label).out.splitlines()[1] for label in ((), ("--label", "S0"), ("--label", "S2"))}
+    assert {"part 1/3: 1 of 3 kernels"} == lines
+
+
+def test_a_part_of_chosen_kernels_is_of_these_alone(shell, toys):
+    found = shell("verify", *toys, "double:by_adding", "triple", "--backend", "null", "--part", "1/2", "--json")
+    names = {case["name"].partition("[")[0] for case in found.json}
+    assert names in ({"double:by_adding"}, {"triple"})
+
+
+@pytest.mark.parametrize("part", ["3/2", "x"])
+def test_what_is_no_part_ends_with_2(shell, toys, part):
+    found = shell("verify", *toys, "--backend", "null", "--part", part)
+    assert 2 == found.code
+    assert f"--part {part}: it is I/N with I from 1 to N" in found.err
 
 
 @pytest.mark.parametrize("backend", ["emulator", pytest.param("cuda", marks=pytest.mark.gpu)])
