@@ -45,9 +45,9 @@ def test_every_option_of_ours_exists(name):
 
     commands = get_command(app).commands
     for line in SHELL[name].splitlines():
-        found = re.search(r"(?:prism-bench (?P<command>\w+)|scripts/bench)(?P<words>.*)", line)
+        found = re.search(r"prism-bench (?P<command>\w+)(?P<words>.*)", line)
         if found:
-            known = {option for one in commands[found["command"] or "run"].params for option in one.opts}
+            known = {option for one in commands[found["command"]].params for option in one.opts}
             assert set(re.findall(r"--[\w-]+", found["words"])) <= known
 
 
