@@ -1,4 +1,4 @@
-"""Parts of pages that show the claims below reports/claims: a table of all, one of chains, and README's sentence.
+"""Parts of pages that show the claims below reports/claims: a table of all, one of chains, and a sentence on peers.
 
 `scripts/readme` writes them and a test compares: a claim whose code has changed is shown as such until it is made anew.
 """
@@ -114,7 +114,7 @@ class KeptClaims:
         return "\n".join([head, "", _HEAD, *rows])
 
     def sentence(self, shown: dict[str, str]) -> str:
-        """Return which lines of README's table are claims: those whose ratio there is within the claim's interval.
+        """Return which lines of the table of peers are claims: those whose ratio there is within the claim's interval.
 
         `shown` has by case the ratio as the table prints it.
         """
@@ -122,10 +122,10 @@ class KeptClaims:
         held = [case for case, text in shown.items() if case in by_case and _holds(by_case[case].claim, text)]
         if not held:
             return ""
-        names, place = ", ".join(case.partition("[")[0] for case in held), PAGE.as_posix()
-        some = f"{count_text(len(held), 'line')} ({names}) {'is' if len(held) == 1 else 'are'} in the"
-        whole = "Each line is in the" if len(held) == len(shown) else some
-        return f"{whole} [claims]({place}), with code and samples, which `prism-bench claim` checks."
+        names = ", ".join(case.partition("[")[0] for case in held)
+        some = f"{count_text(len(held), 'line')} ({names}) {'is' if len(held) == 1 else 'are'} among the"
+        whole = "Each line is among the" if len(held) == len(shown) else some
+        return f"{whole} claims of `{PAGE.as_posix()}`, with code and samples, which `prism-bench claim` checks."
 
 
 def _holds(claim: Claim, text: str) -> bool:

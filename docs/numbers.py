@@ -1,7 +1,7 @@
 """Numbers of README.md and of the page on fusion: each is tied to the claim, the record or the test that it is from.
 
 Numbers are those with a unit or an `x` in the prose. Fenced blocks are run by the tests, and the README's part about a
-record is compared with that record; neither is read here.
+record is what a command prints about it; neither is read here.
 """
 
 import re

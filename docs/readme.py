@@ -1,4 +1,4 @@
-"""Parts of pages that show records and claims: README's table and headline, claims, fusion's table, measured verdicts.
+"""Parts of pages that show records and claims: an answer in the README, peers, claims, fusion's table, verdicts.
 
     scripts/readme [RECORD]
 
@@ -6,7 +6,10 @@ writes them anew, from the newest record of the machine that the README is about
 """
 
 import argparse
+import os
 import re
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -27,10 +30,13 @@ from prism_bench.report.terminal.record import summary_view
 ROOT = Path(__file__).resolve().parents[1]
 RECORDS = Path("reports/runs/nvidia-h200")
 BEGIN, END = "<!-- scripts/readme writes the lines from here -->", "<!-- to here -->"
+EXPLAINED = "softmax"  # the kernel whose time the README explains
 LINES = (("layer_norm", "S1"), ("matmul", "S1"), ("softmax", "S1"), ("vector_add", "S1"))
 FUSION = Path("docs/pages/guides/fusion.md")
+PEERS = Path("docs/pages/guides/peers.md")
 MOST_LARGE = 6  # of the ratios that are named apart; the others are counted
-WIDTH = 160  # of what `show` prints into a file
+WIDTH = 160  # of the table, which loses its last columns
+TERMINAL = 80  # columns of what the README shows
 _PART = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
 
 
@@ -49,16 +55,29 @@ def with_part(text: str, part: str) -> str:
     return _PART.sub(lambda _: part, text)
 
 
-def part_of(path: Path, claims: KeptClaims) -> str:
-    """Return the part about the record at `path`, a path below the repository."""
+def explanation_of(path: Path) -> str:
+    """Return the README's part: what `show --why` prints of the record at `path`, a path below the repository."""
+    words = ["show", "--why", EXPLAINED, path.as_posix()]
+    environment = {**os.environ, "COLUMNS": str(TERMINAL)}
+    command = [sys.executable, "-m", "prism_bench", *words]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    if done.returncode:
+        raise ResultsError(f"prism-bench {' '.join(words)}: {done.stderr.strip()}")
+    printed = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    command_text = f"$ .venv/bin/prism-bench {' '.join(words[:-1])} \\\n    {words[-1]}"
+    return "\n".join([BEGIN, "```console", command_text, printed, "```", END])
+
+
+def against_peers(path: Path, claims: KeptClaims) -> str:
+    """Return the part of the page on peers, about the record at `path`, a path below the repository."""
     record = store.read(ROOT / path)
     devices = len(record.uuids)
     count = f"{devices}" if devices > 1 else "one"
     table = _table(record)
     sections = [
-        f"Some lines of what it prints, from a committed record of {count} {machine_name(record)}\n"
-        f"(`prism-bench show --all {path.as_posix()}`):",
-        "```\n" + "\n".join(table) + "\n```",
+        f"These are lines of the newest record of {count} {machine_name(record)} in the repository:",
+        f'```bash title="needs a committed record"\nprism-bench show --all {path.as_posix()}\n```',
+        "```text\n" + "\n".join(table) + "\n```",
         *_claimed(record, table[1:], claims),
         *_headline(record),
     ]
@@ -107,7 +126,12 @@ def pages(record: Path) -> dict[Path, str]:
     claims = KeptClaims(ROOT, discover())
     chains = f"{BEGIN}\n{claims.chains()}\n{END}"
     measurements = f"{BEGIN}\n\n{measured.measured_part((ROOT / measured.PAGE).parent)}\n\n{END}"
-    parts = {Path("README.md"): part_of(record, claims), FUSION: chains, measured.PAGE: measurements}
+    parts = {
+        Path("README.md"): explanation_of(record),
+        PEERS: against_peers(record, claims),
+        FUSION: chains,
+        measured.PAGE: measurements,
+    }
     return {PAGE: claims.page(), **{path: with_part((ROOT / path).read_text(), part) for path, part in parts.items()}}
 
 

@@ -1,4 +1,4 @@
-"""The README is short and real: its kernel is verified, its output is printed, and its items are served."""
+"""The README is short and real: its kernel is verified, and its output is what commands print."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.readme import BEGIN, END, RECORDS, newest, pages, with_part
+from docs.readme import BEGIN, END, PEERS, RECORDS, newest, pages, with_part
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, ResultsError
@@ -17,6 +17,7 @@ from prism_bench.run.verification import passed, verify
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 FUSION = ROOT / "docs" / "pages" / "guides" / "fusion.md"
+PEERS_PAGE = ROOT / PEERS
 
 
 @pytest.fixture
@@ -55,18 +56,33 @@ def test_the_printed_item_is_served(capsys):
 
 def test_it_is_short():
     text = README.read_text()
-    assert text.count("\n") <= 130
-    assert len(text) <= 8000
+    assert text.count("\n") <= 125
+    assert len(text) <= 7000
+
+
+def test_the_words_of_the_scripts_are_those_of_the_scripts():
+    """Lines of the first screen that begin with a sentence of `scripts/setup` or `scripts/bench` are printed by it."""
+    printed = "".join((ROOT / "scripts" / name).read_text() for name in ("setup", "bench"))
+    sentences = ("Next:", "source ", "prism-bench doctor", "Nothing was timed", "The other ", "The site shows")
+    shown = [line.strip() for line in README.read_text().splitlines() if line.strip().startswith(sentences)]
+    assert len(sentences) == len(shown)
+    assert [] == [line for line in shown if line not in printed]
+
+
+def test_the_picture_and_three_commands_come_first():
+    first = README.read_text().partition("\n## ")[0]
+    assert first.index("![") < first.index("```console")
+    assert 3 == first.count("```console\n$ ")
 
 
 def test_the_printed_table_is_what_the_command_prints():
-    text = README.read_text()
+    text = PEERS_PAGE.read_text()
     (record,) = re.findall(r"prism-bench show --all (\S+\.json\.gz)", text)
     command = [sys.executable, "-m", "prism_bench", "show", "--all", record]
     environment = {**os.environ, "COLUMNS": "160"}
     shown = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT, env=environment).stdout
     printed = [" ".join(line.split()) for line in shown.splitlines()]
-    (table,) = re.findall(r"```\n(kernel +label.*?)```", text, re.DOTALL)
+    (table,) = re.findall(r"```text\n(kernel +label.*?)```", text, re.DOTALL)
     rows = [" ".join(line.split()) for line in table.splitlines()]
     assert len(rows) > 3
     assert [] == [row for row in rows if not any(line.startswith(row) for line in printed)]

@@ -1,4 +1,4 @@
-"""What pages show of kept claims: their rows, what became stale, answers by device, and README's sentence."""
+"""What pages show of kept claims: their rows, what became stale, answers by device, and the sentence on peers."""
 
 from dataclasses import replace
 
@@ -69,10 +69,10 @@ def test_a_claim_of_changed_code_is_shown_as_such(kept):
     assert "| none yet |" in claims.page()
 
 
-def test_a_line_of_the_readme_is_a_claim_where_its_ratio_is_in_the_interval(kept):
+def test_a_line_of_the_peers_is_a_claim_where_its_ratio_is_in_the_interval(kept):
     claims = kept()
-    assert claims.sentence({CASE: "3.00x"}).startswith("Each line is in the [claims](reports/claims/README.md)")
-    assert "1 line (triple) is in the" in claims.sentence({CASE: "3.00x", "other[n=1]": "1.00x"})
+    assert claims.sentence({CASE: "3.00x"}).startswith("Each line is among the claims of `reports/claims/README.md`")
+    assert "1 line (triple) is among the" in claims.sentence({CASE: "3.00x", "other[n=1]": "1.00x"})
     assert "" == claims.sentence({CASE: "2.50x"})
     assert claims.chains() == "No claim about a chain is kept yet."
 

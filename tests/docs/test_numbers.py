@@ -59,8 +59,8 @@ def test_replays_on_other_boards_agree_as_often_as_claims_state():
     assert len(missed) <= 0.05 * len(found), missed
 
 
-def test_the_readmes_lines_and_chains_are_listed():
-    """What `scripts/claims` makes is every line of README's table, and chains for the page on fusion."""
+def test_lines_of_peers_and_chains_are_listed():
+    """What `scripts/claims` makes is every line of the table of peers, and chains for the page on fusion."""
     found = {(one.kernel, one.case) for one in listed(ROOT / FOLDER) if not one.baseline}
     assert set(LINES) <= found
     assert [one for one in listed(ROOT / FOLDER) if one.baseline]

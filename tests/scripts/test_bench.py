@@ -87,7 +87,7 @@ def test_without_a_gpu_kernels_are_verified_on_the_emulator_and_nothing_is_timed
     assert (0, "") == (done.returncode, done.stderr)
     assert [f"verify --backend emulator{chosen}", "report"] == calls(checkout)
     assert f"$ .venv/bin/prism-bench verify --backend emulator{chosen}\n" in done.stdout
-    assert "Nothing was timed, because no NVIDIA GPU answers here" in done.stdout
+    assert "Nothing was timed: no NVIDIA GPU answers here." in done.stdout
     assert ("scripts/bench --all" in done.stdout) == (not words)
     assert "H200" in done.stdout
     assert "Next" not in done.stdout
