@@ -1,6 +1,6 @@
 """The commands: their groups in the help, their modules, and the defaults that the project's configuration gives."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -45,6 +45,8 @@ REPLACED = {
     "baseline": "check --accept",
     "merge": "store merge",
 }
+# Options that a command has no longer, for one release, and what its user does instead: "use --all".
+REPLACED_OPTIONS: dict[str, dict[str, str]] = {}
 
 
 class _GroupedHelp(TyperGroup):
@@ -68,6 +70,7 @@ class _ConfiguredCommand(TyperCommand):
     """A command whose options, where they are not given, have the values of the project's configuration."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        refuse_replaced(self.name or "", args)
         if "--help" not in args:
             ctx.default_map = ConfiguredDefaults(
                 {parameter.name: parameter.default for parameter in self.params if parameter.name}
@@ -153,6 +156,17 @@ def _modules(only: str | None) -> dict[str, str]:
         for name, module in extension.commands.items()
     }
     return {only: added[only]} if only in added else {**core, **added}
+
+
+def refuse_replaced(command: str, arguments: Sequence[str]) -> None:
+    """Raise a UsageError for an option that the command has no longer; what follows `--` is another program's."""
+    replaced = REPLACED_OPTIONS.get(command, {})
+    for word in arguments:
+        option = word.partition("=")[0]
+        if word == "--":
+            return
+        if option in replaced:
+            raise UsageError(f"{command} has no option {option} any more; {replaced[option]}")
 
 
 def _print_version(wanted: bool) -> None:

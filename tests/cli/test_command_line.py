@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench import __version__
+from prism_bench.cli.commands import REPLACED_OPTIONS
 from prism_bench.io.installation import why_no_gpu
 
 TOYS = Path(__file__).parent.parent / "toys"
@@ -56,6 +57,15 @@ def test_a_mistyped_command_line_ends_with_2_and_no_traceback(shell, words):
     found = shell(*words)
     assert (2, "") == (found.code, found.out)
     assert "Traceback" not in found.err
+
+
+def test_an_option_that_is_gone_names_what_replaces_it(shell, monkeypatch):
+    monkeypatch.setitem(REPLACED_OPTIONS, "list", {"--old": "use --all"})
+    for words in (["--old"], ["--old=3"], ["softmax", "--json", "--old", "--all"]):
+        answer = shell("list", *words)
+        assert (2, "prism-bench: list has no option --old any more; use --all\n") == (answer.code, answer.err)
+    assert 2 == shell("verify", "--old").code
+    assert "--old" not in shell("list", "--help").out
 
 
 @pytest.mark.parametrize("command", ["list", "verify", "run"])
