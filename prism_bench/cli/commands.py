@@ -23,7 +23,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "History": (
         "trend",
         "bisect",
-        "noise",
         "show",
         "comment",
         "nightly",
@@ -44,6 +43,7 @@ REPLACED = {
     "fusion": "fuse",
     "baseline": "check --accept",
     "merge": "store merge",
+    "noise": "compare --itself",
 }
 # Options that a command has no longer, for one release, and what its user does instead: "use --all".
 REPLACED_OPTIONS: dict[str, dict[str, str]] = {}

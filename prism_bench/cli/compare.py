@@ -11,19 +11,20 @@ import typer
 from prism_bench.cli import measuring, options
 from prism_bench.cli.measuring import FleetOption, TunedOption, WorkersOption, not_run, status
 from prism_bench.errors import UsageError, unknown
-from prism_bench.io import files as interrupts
+from prism_bench.io import files
+from prism_bench.io.files import Saver
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from prism_bench.analysis.compare.comparison import RecordComparison
     from prism_bench.analysis.compare.selection import Selection
     from prism_bench.analysis.compare.verdict import VerdictRules
-    from prism_bench.io.files import Saver
     from prism_bench.record.run_record import CaseResult, RunRecord
     from prism_bench.run.builds import Choice, Sides
     from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
 
 NAME = "compare"
+_OF_ITSELF = 5  # processes of each side: a noise floor is the difference between processes
 _OPERAND = "a run record; a folder (catalogue or checkout), a commit, or a kernel or kernel:variant, to be measured"
 _OldArgument = Annotated[
     str | None,
@@ -39,6 +40,9 @@ _LeastOption = Annotated[
 _AllOption = Annotated[bool, typer.Option("--all", help="Show the cases that are the same, too.")]
 _AllCasesOption = Annotated[
     bool, typer.Option("--all-cases", help="Measure all cases, not those that changed and a sample of the others.")
+]
+_ItselfOption = Annotated[
+    bool, typer.Option("--itself", help="Measure the cases against themselves and keep their noise floors.")
 ]
 _EnvironmentOption = Annotated[list[str] | None, typer.Option(help="Set NAME=VALUE for this side; may be repeated.")]
 
@@ -64,6 +68,7 @@ def command(
     runs: options.RunsOption = options.DEFAULT_RUNS,
     all: _AllOption = False,
     all_cases: _AllCasesOption = False,
+    itself: _ItselfOption = False,
     fleet: FleetOption = None,
     workers: WorkersOption = None,
     json: options.JsonOption = False,
@@ -71,7 +76,16 @@ def command(
     """Compare B with A: two records, or two builds in one run.
 
     Alone, the working tree and the commit where its branch began are compared. Ends with 1 where B is slower.
+
+    With --itself all arguments are CASES: the build is compared with itself, which shows how far times differ here
+    without any change. compare, trend and check use these noise floors.
     """
+    if itself:
+        compared = {"--metric": metric, "--env-a": env_a, "--env-b": env_b, "--least": least, "--fleet": fleet}
+        options.refuse(compared | {"--workers": workers}, "leave it out with --itself")
+        cases = [word for word in (a, b, *(cases or ())) if word]
+        chosen = options.patterns(cases, filter), label
+        _end_of_itself(backend, catalogue, chosen, noise, (processes or _OF_ITSELF, time_limit, records, tuned), json)
     environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
     judge = _Judge(noise, _rules(least, environments), metric, runs=runs, named=(catalogue, label or ()))
     patterns, looks = options.patterns(cases, filter), _looks(processes, most)
@@ -83,12 +97,43 @@ def command(
     from prism_bench.workflows.pairs import PairEffort
 
     kernels = options.open_catalogue(catalogue)
-    with interrupts.held(), measuring.opened_place(fleet, workers, backend, kernels.folder, quiet=json) as place:
+    with files.held(), measuring.opened_place(fleet, workers, backend, kernels.folder, quiet=json) as place:
         choice = Choice(kernels, patterns, measuring.pair_labels(label, place.name), environments)
         effort = PairEffort(place.name, looks[0], time_limit, records, tuned)
         option = "--all-cases" if all_cases else "--tuned" if tuned else None
         comparison, save = _of_builds((a, b), choice, effort, judge, looks=looks, place=place, option=option)
         _end(judge, comparison, save, whole=all, json=json)
+
+
+def _end_of_itself(
+    backend: str | None,
+    catalogue: Path | None,
+    chosen: tuple[tuple[str, ...], Sequence[str] | None],
+    noise: Path,
+    effort: tuple[int, float | None, Path | None, bool],
+    json: bool,
+) -> NoReturn:
+    """Measure the chosen cases against themselves, keep and print their noise floors, and end with 2 without any."""
+    from prism_bench.analysis.compare.noise import Noise, keep_noise, noise_of
+    from prism_bench.report.plain import noise_json
+    from prism_bench.report.terminal.comparison import noise_view
+    from prism_bench.run.builds import Choice, of_itself
+    from prism_bench.workflows.pairs import PairEffort
+
+    name, (patterns, labels) = options.choose_backend(backend, quiet=json).name, chosen
+    sides = of_itself(Choice(options.open_catalogue(catalogue), patterns, measuring.pair_labels(labels, name)))
+    with files.held():
+        measured, save = measuring.measured(sides.builds, PairEffort(name, *effort))
+        floors = noise_of(*measured)
+        keep_floors: Saver[Noise, Path] = Saver(lambda measured_floors: keep_noise(measured_floors, noise))
+        path = keep_floors.finish(floors)
+        if json:
+            options.print_json({"path": path and str(path), **noise_json(floors)})
+        else:
+            options.out().print(noise_view(floors))
+            options.line(f"noise floors: {path or 'not kept'}")
+        whole = floors.floors and all(record.complete for record in measured)
+        raise SystemExit(save.exit_code(keep_floors.exit_code(0 if whole else 2)))
 
 
 def _metrics(metric: str | None, records: Path | None) -> tuple[str, ...]:
@@ -144,12 +189,12 @@ def _looks(processes: int | None, most: int | None) -> tuple[int, ...]:
 
 def _are_records(a: str, b: str) -> bool:
     """Return whether both are; times of another day are not compared with times measured now."""
-    files = [word for word in (a, b) if Path(word).is_file()]
-    if len(files) == 1:
+    records = [word for word in (a, b) if Path(word).is_file()]
+    if len(records) == 1:
         raise UsageError(
-            f"{files[0]} is a record and the other side is not: compare two records, or measure both sides"
+            f"{records[0]} is a record and the other side is not: compare two records, or measure both sides"
         )
-    return bool(files)
+    return bool(records)
 
 
 def _require_metric(metric: str | None) -> None:
@@ -280,7 +325,7 @@ def _selection(place: measuring.PairPlace, sides: "Sides", option: str | None) -
         return None
     reason = option and f"{option} is given"
     everything = reason or other_environment(sides.builds) or other_package(sides.builds, identity)
-    with interrupts.allowed(), status("compiling what differs between the sides"):
+    with files.allowed(), status("compiling what differs between the sides"):
         device, launched = place.backend.device, place.name == "cuda"
         selection = selected(sides.builds, device, identity, everything, launched=launched)
     return with_broken(selection, sides.broken)

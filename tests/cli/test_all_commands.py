@@ -14,7 +14,7 @@ from scripts.plain_words import private_words
 COMMANDS = typer.main.get_command(app).commands
 # Commands that choose cases, chains, programs, pipelines or policies: by position and by --filter alike.
 CHOOSING = (
-    "verify", "run", "list", "tune", "compile", "traffic", "profile", "compare", "trend", "noise", "ledger", "fuse",
+    "verify", "run", "list", "tune", "compile", "traffic", "profile", "compare", "trend", "ledger", "fuse",
     "overlap", "pipeline", "precision", "select", "links",
 )  # fmt: skip
 # These show one record, which is their position; --filter chooses its cases.

@@ -23,7 +23,7 @@ COMMANDS = {
         "double",
     ),
     "noise": (
-        ("noise", *NULL, "--processes", "2", "--catalogue", TOYS, "--filter", "triple", "--noise", "kept"), "floor",
+        ("compare", "--itself", "triple", *NULL, "--processes", "2", "--catalogue", TOYS, "--noise", "kept"), "floor",
     ),
     "tune": (("tune", "tripled", *NULL, "--processes", "1", "--catalogue", TUNABLE, "--store", "kept"), "tripled"),
 }  # fmt: skip

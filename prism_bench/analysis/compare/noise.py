@@ -123,7 +123,7 @@ class Noise:
         return sum(floor.false_verdicts for floor in self.floors.values()) / verdicts if verdicts else None
 
 
-def noise_of(a: RunRecord, b: RunRecord, rules: VerdictRules = RULES, seed: int = 0) -> Noise:
+def noise_of(a: RunRecord, b: RunRecord, rules: VerdictRules = RULES) -> Noise:
     """Return the noise floors of two interleaved records of one build, for cases timed validly on both sides."""
     require_comparable(a, b, ("A", "B"))
     sides: dict[tuple[str, str], Pair] = {}
@@ -137,7 +137,7 @@ def noise_of(a: RunRecord, b: RunRecord, rules: VerdictRules = RULES, seed: int 
                 pair = pair_of(measured_a, measured_b)
                 if len(pair.a.logs) > 1 and len(pair.b.logs) > 1:
                     sides[case.name, metric] = pair
-    false = _false_verdicts(sides, rules, seed)
+    false = _false_verdicts(sides, rules)
     floors = {key: _floor(pair, false[key], a) for key, pair in sides.items()}
     return Noise(str(a.machine["id"]), device_of(a), a.backend, a.protocol.get("version"), floors)
 
@@ -161,9 +161,7 @@ def _floor(pair: Pair, false: int, record: RunRecord) -> Floor:
     )
 
 
-def _false_verdicts(
-    sides: Mapping[tuple[str, str], Pair], rules: VerdictRules, seed: int
-) -> dict[tuple[str, str], int]:
+def _false_verdicts(sides: Mapping[tuple[str, str], Pair], rules: VerdictRules) -> dict[tuple[str, str], int]:
     """Return by case and metric how often processes of one build, dealt anew into two sides, were called different.
 
     Each metric is judged as one suite, as in a comparison. Dealt sides share processes, so that twenty of them show
@@ -173,7 +171,7 @@ def _false_verdicts(
     for metric in {metric for _, metric in sides}:
         suite = {key: pair for key, pair in sides.items() if key[1] == metric}
         for turn in range(_REPAIRINGS):
-            dealt = [_dealt(pair, Random(f"{seed}/{turn}")) for pair in suite.values()]
+            dealt = [_dealt(pair, Random(f"0/{turn}")) for pair in suite.values()]
             for key, judgement in zip(suite, judged(dealt, rules), strict=True):
                 false[key] += judgement.verdict in CHANGED
     return false
@@ -193,7 +191,7 @@ def _dealt(pair: Pair, rng: Random) -> Pair:
     )
 
 
-_SCHEMA = Schema("a noise floor", 1, "prism-bench noise")
+_SCHEMA = Schema("a noise floor", 1, "prism-bench compare --itself")
 DEFAULT_NOISE = Path("reports/noise")
 _HEADER = {"machine": str, "device": str, "backend": str, "protocol": int, "cases": dict}
 

@@ -40,8 +40,8 @@ class Trend:
 def steps(history: History, floors: Floors | None = None, smallest: float = SMALLEST) -> list[Step]:
     """Return every confirmed change of level in the history, the oldest first.
 
-    `floors` were measured by `prism-bench noise` (see `series.kept_floors`); a step is larger than its noise floor and
-    than `smallest`.
+    `floors` were measured by `prism-bench compare --itself` (see `series.kept_floors`); a step is larger than
+    its noise floor and than `smallest`.
     """
     return list(trend(history, floors, smallest).steps)
 

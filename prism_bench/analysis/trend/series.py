@@ -520,7 +520,7 @@ def _require(kind: str, names: Sequence[str], known: Collection[str]) -> None:
 
 
 def kept_floors(history: History, folder: Path) -> dict[tuple[str, str, str, str], float]:
-    """Return the noise floors by machine, backend, case and metric that `prism-bench noise` measured."""
+    """Return the noise floors by machine, backend, case and metric that `prism-bench compare --itself` measured."""
     floors: dict[tuple[str, str, str, str], float] = {}
     if not folder.is_dir():
         return floors

@@ -1,4 +1,4 @@
-"""`prism-bench noise`: the build against itself, kept for later."""
+"""`prism-bench compare --itself`: the noise floors of this machine, kept for later."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from prism_bench.io.files import Saver
 from tests.analysis.measured_pairs import case
 from tests.report.synthetic import record_of
 
-QUICK = ("noise", "--processes", "2", "--filter", "triple")
+QUICK = ("compare", "--itself", "--processes", "2", "triple")
 
 
 def test_floors_are_shown_kept_and_used(shell, toys):
@@ -67,4 +67,15 @@ def test_what_was_cut_short_is_kept_and_ends_with_2(shell, toys, measured):
 
 @pytest.mark.parametrize("words", [("--processes", "0"), ("--time-limit", "0")])
 def test_impossible_options_are_refused(shell, toys, words):
-    assert 2 == shell("noise", *toys, "--backend", "null", *words).code
+    assert 2 == shell("compare", "--itself", *toys, "--backend", "null", *words).code
+
+
+@pytest.mark.parametrize("words", [("--metric", "hot_time"), ("--least", "0.1"), ("--fleet", "local")])
+def test_an_option_of_two_sides_is_refused(shell, toys, words):
+    refused = shell(*QUICK, *toys, *words)
+    assert (2, f"prism-bench: {words[0]}: leave it out with --itself\n") == (refused.code, refused.err)
+
+
+def test_the_command_that_is_gone_names_this_one(shell):
+    message = "prism-bench: 'noise' is no command any more; use 'prism-bench compare --itself'\n"
+    assert (2, message) == (shell("noise").code, shell("noise").err)
