@@ -26,7 +26,6 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "show",
         "comment",
         "nightly",
-        "history",
         "store",
         "import",
         "export",
@@ -44,6 +43,7 @@ REPLACED = {
     "baseline": "check --accept",
     "merge": "store merge",
     "noise": "compare --itself",
+    "history": "store fetch, keep, list or verify --to ADDRESS",
 }
 # Options that a command has no longer, for one release, and what its user does instead: "use --all".
 REPLACED_OPTIONS: dict[str, dict[str, str]] = {}

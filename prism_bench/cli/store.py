@@ -1,4 +1,4 @@
-"""`prism-bench store`: the shards of records, which hold years without their raw samples, and the parts of a run."""
+"""`prism-bench store`: shards of records, the parts of a run, and the history of results apart from the sources."""
 
 from collections.abc import Callable
 from contextlib import contextmanager
@@ -34,10 +34,19 @@ class StoreAction(StrEnum):
     VERIFY = "verify"
     PRUNE = "prune"
     MERGE = "merge"
+    FETCH = "fetch"
+    KEEP = "keep"
+    LIST = "list"
+
+
+_OF_HISTORY = (StoreAction.FETCH, StoreAction.KEEP, StoreAction.LIST)  # and verify with --to
 
 
 def command(
-    action: Annotated[StoreAction, typer.Argument(help="Choose what to do: migrate, compact, verify, prune or merge.")],
+    action: Annotated[
+        StoreAction,
+        typer.Argument(help="Choose what to do: migrate, compact, verify, prune or merge; fetch, keep or list."),
+    ],
     parts: Annotated[
         list[Path] | None, typer.Argument(help="Merge these run records, one of each part; two or more.")
     ] = None,
@@ -51,13 +60,18 @@ def command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print only what prune would remove.")] = False,
     to: Annotated[
         str | None,
-        typer.Option("--to", metavar="ADDRESS", help="Find raw samples in this history; default: the configured one."),
+        typer.Option(
+            "--to",
+            metavar="ADDRESS",
+            help="Use the history at branch:NAME, in a folder or at a URL such as s3://bucket/prefix; default: the "
+            "configured one.",
+        ),
     ] = None,
     catalogue: options.CatalogueOption = None,
     output: _OutputOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Keep records as monthly shards, and merge the parts of a run.
+    """Keep records as monthly shards and in a history, and merge the parts of a run.
 
     `migrate` adds all records to shards, and later runs add theirs; `compact` puts the small files of runs together;
     `verify` reads everything; `prune` removes records whose raw samples are old and kept elsewhere.
@@ -67,23 +81,33 @@ def command(
     software, protocol, commit or tuning are refused. The record's duration is the longest part's. No record is
     replaced: the merged one gets a name that is free.
 
-    Ends with 1 where verify finds damage, and where migrate leaves a record out.
+    `fetch`, `keep` and `list` are of the history: records, the ledger of runs, asv's results and the state of alerts,
+    on a git branch, in a folder or in a bucket. Fetch them before a nightly run, keep them after it. Two machines may
+    keep at the same time. A keep removes nothing, and the checkout stays as it is. `verify --to` reads all of it.
+
+    Ends with 1 where verify or fetch finds damage, and where migrate leaves a record out.
     """
-    is_merge = action is StoreAction.MERGE
-    pruning = {"--drop": drop, "--dry-run": dry_run, "--to": to}
-    merging = {"a run record": parts, "--output": output}
-    for name, value in (pruning if is_merge else merging).items():
-        if value:
-            raise UsageError(f"store {action}: {name} is for {'prune' if is_merge else 'merge'}")
-    if (keep_raw is None) == (action is StoreAction.PRUNE):
+    is_merge, of_history = action is StoreAction.MERGE, action in _OF_HISTORY
+    of_history = of_history or (action is StoreAction.VERIFY and to is not None)
+    is_prune = action is StoreAction.PRUNE
+    for use, is_used, values in (
+        ("prune", is_prune, {"--drop": drop, "--dry-run": dry_run}),
+        ("a history", is_prune or of_history, {"--to": to}),
+        ("merge", is_merge, {"a run record": parts, "--output": output}),
+    ):
+        if not is_used and (name := next((name for name, value in values.items() if value), None)):
+            raise UsageError(f"store {action}: {name} is for {use}")
+    if (keep_raw is None) == is_prune:
         wanted = "prune needs --keep-raw, such as --keep-raw 90d" if keep_raw is None else "--keep-raw is for prune"
         raise UsageError(f"store {action}: {wanted}")
-    if not is_merge and not runs.is_dir():
+    if not (is_merge or of_history) and not runs.is_dir():
         raise ResultsError(f"{runs}: no folder of records; 'prism-bench run' makes one, --runs names another")
-    if action is StoreAction.PRUNE:
+    if is_prune:
         plain, lines, code = _prune(runs, keep_raw or "", drop=drop, dry_run=dry_run, to=to, catalogue=catalogue)
     elif is_merge:
         plain, lines, code = _merge(parts or [], runs, output, quiet=json)
+    elif of_history:
+        plain, lines, code = _history(action, to, runs)
     else:
         with _progress() as report:
             plain, lines, code = _ACTIONS[action](runs, report)
@@ -165,6 +189,13 @@ def _prune(runs: Path, keep_raw: str, *, drop: bool, dry_run: bool, to: str | No
         "stay": dict(pruned.stay),
     }
     return plain, lines, 0
+
+
+def _history(action: StoreAction, to: str | None, runs: Path) -> _Answer:
+    acted = offered("history actions")
+    if acted is None:
+        raise UsageError(f"store {action}: no extension that keeps a history is installed")
+    return acted(action.value, to, runs)
 
 
 def _merge(parts: list[Path], runs: Path, output: Path | None, *, quiet: bool) -> _Answer:

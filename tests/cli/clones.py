@@ -21,7 +21,7 @@ class Clone:
 
     def history(self, action, *words, to=None):
         self._monkeypatch.chdir(self.folder)
-        return self._shell("history", action, "--to", to or self.to, *words)
+        return self._shell("store", action, "--to", to or self.to, *words)
 
     def write(self, name, text):
         path = self.folder / "reports" / name

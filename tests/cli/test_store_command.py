@@ -35,7 +35,7 @@ def test_records_become_shards_and_old_samples_go(shell, runs, tmp_path):
 def test_samples_go_from_a_folder_of_any_name(shell, runs, tmp_path):
     measured = runs.rename(tmp_path / "measured")
     shell("store", "migrate", "--runs", measured)
-    assert 0 == shell("history", "keep", "--runs", measured, "--to", "kept").code
+    assert 0 == shell("store", "keep", "--runs", measured, "--to", "kept").code
     done = shell("store", "prune", "--runs", measured, "--keep-raw", "1d", "--to", "kept", "--json").json
     assert (2, 1) == (len(done["removed"]), len(records_in(measured)))
 

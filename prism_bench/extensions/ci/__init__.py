@@ -15,7 +15,10 @@ EXTENSION = Extension(
     commands={
         "comment": "commands.comment",
         "nightly": "commands.nightly",
-        "history": "commands.history",
     },
-    offers={"alert delivery": "alerts:AlertDelivery", "raw samples": "raw_samples:kept_raw"},
+    offers={
+        "alert delivery": "alerts:AlertDelivery",
+        "raw samples": "raw_samples:kept_raw",
+        "history actions": "keeping.actions:act",
+    },
 )

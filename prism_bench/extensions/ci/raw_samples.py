@@ -14,10 +14,10 @@ from prism_bench.io.files import cache_folder, path_part, write_atomically
 from prism_bench.record.store.shards import ShardFolder
 
 # Shards hold the parts of a record that trends and verdicts need. Its raw samples are in the record, which the
-# project's history (`prism-bench history`) may keep on a branch, in a folder or in a bucket.
+# project's history (`prism-bench store keep`) may keep on a branch, in a folder or in a bucket.
 
 _AT_ONCE = 64  # copies that are read at once
-_NOWHERE = "its raw samples are nowhere else: 'prism-bench history keep' keeps them"
+_NOWHERE = "its raw samples are nowhere else: 'prism-bench store keep' keeps them"
 _DAMAGED = "its copy is missing or damaged"
 
 

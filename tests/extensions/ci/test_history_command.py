@@ -1,4 +1,4 @@
-"""`prism-bench history`: what one run keeps, the next one fetches, wherever it is kept; no source is touched."""
+"""`prism-bench store fetch` and `keep`: what one run keeps, the next one fetches; no source is touched."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -250,10 +250,10 @@ def test_a_project_configures_its_history(shell, tmp_path, monkeypatch):
     (tmp_path / "measured/runs/box/a.json.gz").write_text("a")
     (tmp_path / "deeper").mkdir()
     monkeypatch.chdir(tmp_path / "deeper")
-    done = shell("history", "keep", "--json").json
+    done = shell("store", "keep", "--json").json
     assert (str(tmp_path / "kept"), ["runs/box/a.json.gz"]) == (done["history"], done["written"])
-    assert 1 == len(shell("history", "keep", "--to", "other", "--json").json["written"])
+    assert 1 == len(shell("store", "keep", "--to", "other", "--json").json["written"])
     assert (tmp_path / "deeper/other/keeps").is_dir()
     (tmp_path / "prism-bench.toml").write_text('[history]\ntoo = "kept"\n')
-    done = shell("history", "keep")
+    done = shell("store", "keep")
     assert (2, True) == (done.code, "unknown key 'too'; did you mean to?" in done.err)

@@ -1,4 +1,4 @@
-"""`prism-bench history` against an S3 server: what one clone keeps, another one fetches."""
+"""`prism-bench store fetch` and `keep` against an S3 server: what one clone keeps, another one fetches."""
 
 import pytest
 

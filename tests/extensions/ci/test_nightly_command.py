@@ -73,8 +73,8 @@ def test_the_plan_is_what_a_shell_would_do(shell, toys, tmp_path):
     assert 0 == done.code, done.err
     lines = done.out.splitlines()
     assert [
-        "prism-bench history", "CUDA_VISIBLE_DEVICES=0 prism-bench run", "CUDA_VISIBLE_DEVICES=1 prism-bench run",
-        "prism-bench store", "prism-bench check", "prism-bench report", "prism-bench history",
+        "prism-bench store", "CUDA_VISIBLE_DEVICES=0 prism-bench run", "CUDA_VISIBLE_DEVICES=1 prism-bench run",
+        "prism-bench store", "prism-bench check", "prism-bench report", "prism-bench store",
     ] == [re.match(r"(CUDA\S+ )?prism-bench \w+", line)[0] for line in lines]  # fmt: skip
     chosen = shell(*words, "--runs", "x/records", "--noise", "x/noise").out.splitlines()
     assert [line for line in chosen if "merge" in line or "--runs x/records" in line] == chosen

@@ -104,7 +104,7 @@ def test_nightly_workflow_has_no_pull_request_trigger_and_limits_secrets_to_thei
     steps = workflow["jobs"]["nightly"]["steps"]
     assert ["prism-bench nightly"] == [step["run"] for step in steps if "secrets." in str(step)]
     assert ["Fetch the history", "Keep the history"] == [step["name"] for step in steps if "github.token" in str(step)]
-    (keep,) = [step for step in steps if step.get("run", "").endswith("prism-bench history keep\n")]
+    (keep,) = [step for step in steps if step.get("run", "").endswith("prism-bench store keep\n")]
     default = "(github.event_name == 'schedule' || github.ref_name == github.event.repository.default_branch)"
     assert f"always() && {default}" == keep["if"]
 

@@ -1,1 +1,1 @@
-"""Commands: nightly, history, comment."""
+"""Commands: nightly, comment."""

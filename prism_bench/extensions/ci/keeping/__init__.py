@@ -2,6 +2,7 @@
 
 storage   names of the kept files, and buckets: content-named files and a manifest for each keep
 branch    a git branch: of two pushes the later is refused, reads again and merges
+actions   `prism-bench store fetch`, `keep`, `list` and `verify --to`
 history   fetch, keep and verify; merging two versions; the configured history
 """
 

@@ -223,7 +223,7 @@ class Branch:
 
 # The last common state of a checkout and its history shows which side changed a file since.
 
-_SCHEMA = Schema("what was common with a history", 1, "prism-bench history fetch")
+_SCHEMA = Schema("what was common with a history", 1, "prism-bench store fetch")
 
 
 class Base:

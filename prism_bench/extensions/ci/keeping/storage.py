@@ -467,7 +467,9 @@ def _ancestors(manifests: Mapping[str, Manifest], number: Mapping[str, int]) -> 
             if all(before in ancestors or before not in number for before in manifests[name].after)
         ]
         if not ready:
-            raise ResultsError("the manifests of the history name each other in a circle: run 'history verify'")
+            raise ResultsError(
+                "the manifests of the history name each other in a circle: run 'prism-bench store verify --to ADDRESS'"
+            )
         for name in ready:
             known = [before for before in manifests[name].after if before in number]
             ancestors[name] = 0

@@ -164,7 +164,7 @@ class NightlyPlan:
     def commands(self, logs: Path) -> Iterator[str]:
         """Yield the equivalent commands, each as a line."""
         if self.history:
-            yield _command("history", "fetch", "--to", self.history, "--runs", str(self.runs))
+            yield _command("store", "fetch", "--to", self.history, "--runs", str(self.runs))
         parts = [logs / f"{part}.json.gz" for part in range(1, self.gpus + 1)]
         for part, output in enumerate(parts, 1):
             device = f"{VISIBLE}={self.devices[part - 1]} " if self.gpus > 1 else ""
@@ -176,7 +176,7 @@ class NightlyPlan:
         yield _command("check", _RECORD, *places, *self._catalogue(), "--alert", *files)
         yield _command("report", _RECORD, "--runs", str(self.runs), *self._catalogue(), "--output", str(self.site))
         if self.history:
-            yield _command("history", "keep", "--to", self.history, "--runs", str(self.runs))
+            yield _command("store", "keep", "--to", self.history, "--runs", str(self.runs))
 
 
 def _command(*arguments: str) -> str:
