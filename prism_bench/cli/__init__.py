@@ -10,6 +10,8 @@ from prism_bench.errors import PrismBenchError
 from prism_bench.io.files import guarded
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import typer
 
     app: typer.Typer
@@ -24,16 +26,21 @@ def __getattr__(name: str) -> "typer.Typer":
     return command_line()
 
 
-@guarded
 def main() -> None:
     """Run the command line; a mistake of the user or the machine ends with one line and an exit code, no traceback."""
+    run_guarded(_run)
+
+
+@guarded
+def run_guarded(run: "Callable[[list[str]], None]") -> None:
+    """Call `run` with the arguments of this process, as `main` runs the command line."""
     try:
         refuse_empty(sys.argv[1:])
         with guarded_output():
             if sys.argv[1:] == ["--version"]:
                 print(f"prism-bench {__version__}")
             else:
-                _run(sys.argv[1:])
+                run(sys.argv[1:])
     except PrismBenchError as error:
         complain(str(error))
         sys.exit(error.exit_code)

@@ -1,6 +1,6 @@
 """The commands: their groups in the help, their modules, and the defaults that the project's configuration gives."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -43,6 +43,7 @@ REPLACED = {
     "baseline": "check --accept",
     "merge": "store merge",
     "noise": "compare --itself",
+    "links": "python -m prism_bench.extensions.links",
     "history": "store fetch, keep, list or verify --to ADDRESS",
 }
 # Options that a command has no longer, for one release, and what its user does instead: "use --all".
@@ -121,16 +122,19 @@ _HELP = (
 _OTHER_MODULES = {"list": "list_cases", "import": "import_results"}  # names that Python or its built-ins have
 
 
+_PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
+
+
+def command_alone(command: Callable[..., None]) -> typer.Typer:
+    """Return a command line of its own for a command that is not among those of `prism-bench`."""
+    app = typer.Typer(**_PLAIN)
+    app.command(cls=_ConfiguredCommand)(command)
+    return app
+
+
 def command_line(only: str | None = None) -> typer.Typer:
     """Return the command line with all commands, or, so that it starts sooner, with that one alone."""
-    app = typer.Typer(
-        cls=_GroupedHelp,
-        help=_HELP,
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
+    app = typer.Typer(cls=_GroupedHelp, help=_HELP, no_args_is_help=True, **_PLAIN)
     for name, module_name in _modules(only).items():
         module = import_module(module_name)
         app.command(name, cls=_ConfiguredCommand, context_settings=getattr(module, "CONTEXT", None))(module.command)
@@ -149,7 +153,8 @@ def _modules(only: str | None) -> dict[str, str]:
     if only in core:
         return {only: core[only]}
     if only in REPLACED:
-        raise UsageError(f"'{only}' is no command any more; use 'prism-bench {REPLACED[only]}'")
+        used = REPLACED[only] if REPLACED[only].startswith("python ") else f"prism-bench {REPLACED[only]}"
+        raise UsageError(f"'{only}' is no command any more; use '{used}'")
     added = {
         name: f"{extension.package}.{module}"
         for extension in installed()

@@ -71,7 +71,7 @@ def command(
     output: _OutputOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Keep records as monthly shards and in a history, and merge the parts of a run.
+    """Keep records in shards and in a history, and merge parts.
 
     `migrate` adds all records to shards, and later runs add theirs; `compact` puts the small files of runs together;
     `verify` reads everything; `prune` removes records whose raw samples are old and kept elsewhere.

@@ -15,7 +15,7 @@ COMMANDS = typer.main.get_command(app).commands
 # Commands that choose cases, chains, programs, pipelines or policies: by position and by --filter alike.
 CHOOSING = (
     "verify", "run", "list", "tune", "compile", "traffic", "profile", "compare", "trend", "ledger", "fuse",
-    "overlap", "pipeline", "precision", "select", "links",
+    "overlap", "pipeline", "precision", "select",
 )  # fmt: skip
 # These show one record, which is their position; --filter chooses its cases.
 FILTERING = ("show", "export")

@@ -1,14 +1,24 @@
-"""`prism-bench links` on the null backend: verification, detected faults, and records."""
+"""`python -m prism_bench.extensions.links` on the null backend: verification, detected faults, and records."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from prism_bench.backends.null import SCRIPT
+from prism_bench.extensions.links.__main__ import main
 from prism_bench.record import store
 from tests.extensions.planted_programs import record, trace
 
-RUN = ("links", "-b", "null", "--processes", "1", "--json")
+RUN = ("-b", "null", "--processes", "1", "--json")
+
+
+@pytest.fixture
+def links(shell, monkeypatch):
+    """A function that runs the module with these words."""
+    monkeypatch.setattr("tests.cli.conftest.main", main)
+    return shell
 
 
 @pytest.fixture
@@ -27,12 +37,12 @@ def rows(result):
     return {f"{row['operation']}:{row['form']}": row for row in result.json["links"]}
 
 
-def test_all_operations_have_bandwidth_share_and_speedup(shell, scripted, tmp_path):
+def test_all_operations_have_bandwidth_share_and_speedup(links, scripted, tmp_path):
     scripted(
         **{"peer_copy": {"seconds": 2e-6, "noise": 0}, "matmul_all_reduce:fused": {"seconds": 1e-6, "noise": 0},
            "matmul_all_reduce:nccl": {"seconds": 3e-6, "noise": 0}, "all_": {"seconds": 4e-6, "noise": 0}}
     )  # fmt: skip
-    measured = shell(*RUN, "--devices", "3", "--records", tmp_path)
+    measured = links(*RUN, "--devices", "3", "--records", tmp_path)
     assert 0 == measured.code
     by_name = rows(measured)
     assert 7 == len(by_name) and {"ok"} == {row["status"] for row in by_name.values()}
@@ -41,16 +51,16 @@ def test_all_operations_have_bandwidth_share_and_speedup(shell, scripted, tmp_pa
     copy, gather = by_name["peer_copy:driver"], by_name["all_gather:nccl"]
     assert 192 * 4 / 2e-6 == pytest.approx(copy["bandwidth"]) and 1.0 == pytest.approx(copy["share"])
     assert 1 / 3 == pytest.approx(gather["share"])
-    again = shell("links", "--from", tmp_path, "--json")
+    again = links("--from", tmp_path, "--json")
     assert measured.json == again.json
 
 
-def test_each_fault_is_found_and_costs_one_operation(shell, scripted):
+def test_each_fault_is_found_and_costs_one_operation(links, scripted):
     scripted(
         peer_copy={"crash": True}, all_gather={"wrong": True}, meet={"skips": True}, all_reduce={"idles": True},
         all_to_all={"fails": True},
     )  # fmt: skip
-    result = shell(*RUN)
+    result = links(*RUN)
     assert 1 == result.code
     by_name = {row["operation"]: row for row in result.json["links"]}
     status = {name: row["status"] for name, row in by_name.items()}
@@ -64,8 +74,8 @@ def test_each_fault_is_found_and_costs_one_operation(shell, scripted):
     assert fused["seconds"] and chain["seconds"]
 
 
-def test_table_in_the_terminal(shell):
-    result = shell("links", "all_reduce", "-b", "null", "--processes", "1")
+def test_table_in_the_terminal(links):
+    result = links("all_reduce", "-b", "null", "--processes", "1")
     assert 0 == result.code
     assert "all_reduce:nccl" in result.out and "meet" not in result.out
     assert "slowest between its events" in result.out
@@ -79,14 +89,24 @@ def test_table_in_the_terminal(shell):
         (("-l", "S9"), "unknown label 'S9'"),
     ],
 )
-def test_bad_input(shell, arguments, message):
-    result = shell("links", *arguments, "-b", "null")
+def test_bad_input(links, arguments, message):
+    result = links(*arguments, "-b", "null")
     assert 2 == result.code
     assert message in result.err
 
 
-def test_a_record_of_kernels_is_refused(shell, tmp_path):
+def test_a_record_of_kernels_is_refused(links, tmp_path):
     kept = store.save(record(trace()), tmp_path / "one.json.gz")
-    result = shell("links", "--from", kept)
+    result = links("--from", kept)
     assert 2 == result.code
     assert "one.json.gz: a record without links" in result.err
+
+
+def test_it_is_a_module_and_no_command(shell):
+    message = "prism-bench: 'links' is no command any more; use 'python -m prism_bench.extensions.links'\n"
+    assert (2, message) == (shell("links").code, shell("links").err)
+    done = subprocess.run(
+        [sys.executable, "-m", "prism_bench.extensions.links", "--help"], capture_output=True, text=True
+    )
+    assert 0 == done.returncode
+    assert "Usage: python -m prism_bench.extensions.links [OPTIONS]" in done.stdout

@@ -1,11 +1,12 @@
-"""`prism-bench links`: measure the links between GPUs of one host, and a fused product against NCCL's chain."""
+"""`python -m prism_bench.extensions.links`: the links between GPUs of one host, and a fused product against NCCL."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from prism_bench.cli import measuring, options
+from prism_bench.cli import measuring, options, run_guarded
+from prism_bench.cli.commands import command_alone
 from prism_bench.cli.measuring import progress_bar
 from prism_bench.io import files, project
 from prism_bench.io.files import Saver
@@ -115,3 +116,12 @@ def _read(source: Path) -> "RunRecord":
     if not rows(record):
         raise ResultsError(f"{path}: a record without links; 'prism-bench show' shows records of kernels")
     return record
+
+
+def main() -> None:
+    """Run the command of this module; it ends as those of `prism-bench` do."""
+    run_guarded(lambda arguments: command_alone(command)(arguments, prog_name="python -m prism_bench.extensions.links"))
+
+
+if __name__ == "__main__":
+    main()
