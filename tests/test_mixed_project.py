@@ -102,7 +102,7 @@ def test_run_has_them_all_with_their_languages(project):
 
 
 def test_compare_finds_each_change_in_its_own_source(project):
-    done = project("compare", "--backend", "null", "--all-cases", "--json", codes=(1,))
+    done = project("compare", "--backend", "null", "--all", "--json", codes=(1,))
     verdicts = {one["case"]: one["verdict"] for one in json.loads(done.stdout)["cases"]}
     assert {**dict.fromkeys(CHANGED, "slower"), CASES["scale"]: "same"} == verdicts
 
@@ -138,7 +138,7 @@ def test_a_gpu_takes_them_through_every_command(installed, tmp_path_factory):
     timed = {name: case for name, case in cases_of(project.root).items() if case["measurements"]}
     assert set(CASES.values()) == set(timed)
     assert {"ok"} == {case["status"] for case in timed.values()}
-    compared = json.loads(project("compare", "--all-cases", "--json", codes=(0, 1, 3)).stdout)
+    compared = json.loads(project("compare", "--all", "--json", codes=(0, 1, 3)).stdout)
     assert set(CASES.values()) == {one["case"] for one in compared["cases"]}
     project.git("commit", "-qam", "two")
     project.measure()

@@ -1,6 +1,7 @@
 """The command line: each command parses, calls one function of the library, and prints. One file per command."""
 
 import gc
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -53,8 +54,10 @@ def run_guarded(run: "Callable[[list[str]], None]") -> None:
 
 def _run(arguments: list[str]) -> None:
     """Run the command that the arguments begin with; only its module is imported."""
-    from prism_bench.cli.commands import command_line
+    from prism_bench.cli.commands import COMPLETION, command_line, completing
     from prism_bench.io.installation import extras_named
 
     with extras_named():
+        if COMPLETION in os.environ:
+            completing(os.environ)()
         command_line(only=arguments[0] if arguments else None)()

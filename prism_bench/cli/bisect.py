@@ -1,7 +1,7 @@
 """`prism-bench bisect`: which commit made a case slower."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,16 +22,21 @@ if TYPE_CHECKING:
 
 NAME = "bisect"
 _DECIDED = "decided"
+_MOST = 120  # measurements: a search that needs more has no answer; --time-limit ends one sooner
+_CaseArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CASES]...", help="Choose one case, such as softmax[rows=32,cols=1000]."),
+]
 
 
 def command(
     good: Annotated[str, typer.Argument(help="Name the commit at which the case was fast.")],
     bad: Annotated[str, typer.Argument(help="Name the commit at which it is slow.")] = "HEAD",
-    case: Annotated[str, typer.Option(help="Choose the case, such as softmax[rows=32,cols=1000].")] = "",
+    cases: _CaseArgument = None,
+    filter: options.FilterOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: Annotated[int, typer.Option(min=1, help="Measure each side in this many processes at a time.")] = 2,
-    most: Annotated[int, typer.Option("--most-measurements", min=1, help="End after this many measurements.")] = 120,
+    processes: measuring.ProcessesOption = 2,
     time_limit: options.TimeLimitOption = None,
     state: Annotated[Path | None, typer.Option(help="Keep the search in this file, and go on where it ended.")] = None,
     noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
@@ -50,12 +55,12 @@ def command(
     chosen, kernels = options.choose_backend(backend, quiet=json), options.open_catalogue(catalogue)
     with _no_answer():
         repository = repository_of(kernels.folder.resolve())
-        name = _full_name(case, kernels)
+        name = _full_name(options.patterns(cases, filter), kernels)
         floor = _floor(name, chosen, noise)
         nodes = _nodes(_History(name, kernels, repository), commits_between(good, bad, repository), chosen, end)
         measure = _measuring(name, nodes, kernels, chosen.name, processes)
         with files.held():
-            limits = SearchLimits(None if end is None else max(0.0, end - time.monotonic()), most)
+            limits = SearchLimits(None if end is None else max(0.0, end - time.monotonic()), _MOST)
             ended = bisected(name, nodes, measure, limits, state=state, report=_progress, floor=floor)
     subjects = subjects_of([commit for node in nodes for commit in node.commits], repository)
     options.show(
@@ -73,16 +78,16 @@ def _no_answer() -> Generator[None]:
         raise (UsageError(str(error)) if error.exit_code == 1 else error) from None
 
 
-def _full_name(case: str, catalogue: "Catalogue") -> str:
-    """Return the case's full name; a UsageError where it names no case or several."""
-    if not case:
-        raise UsageError("bisect needs --case: the full name of one case; 'prism-bench list' prints them")
-    names = [listed.name for listed in catalogue.cases([case]) if not listed.spec.ceiling or listed.name == case]
-    if case in names:
-        return case
+def _full_name(patterns: Sequence[str], catalogue: "Catalogue") -> str:
+    """Return the full name of the case that the patterns choose; a UsageError where they choose none or several."""
+    if not patterns:
+        raise UsageError("bisect needs one case after both commits, or --filter; 'prism-bench list' prints their names")
+    names = [case.name for case in catalogue.cases(patterns) if not case.spec.ceiling or case.name in patterns]
+    if len(patterns) == 1 and patterns[0] in names:
+        return patterns[0]
     if len(names) != 1:
         few = ", ".join(names[:4]) + (" ..." if len(names) > 4 else "")
-        raise UsageError(f"--case {case}: choose one of {few}")
+        raise UsageError(f"{' '.join(patterns)}: choose one of {few}")
     return names[0]
 
 

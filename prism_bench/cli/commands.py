@@ -1,9 +1,11 @@
 """The commands: their groups in the help, their modules, and the defaults that the project's configuration gives."""
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -47,7 +49,81 @@ REPLACED = {
     "history": "store fetch, keep, list or verify --to ADDRESS",
 }
 # Options that a command has no longer, for one release, and what its user does instead: "use --all".
-REPLACED_OPTIONS: dict[str, dict[str, str]] = {}
+REPLACED_OPTIONS: dict[str, dict[str, str]] = {
+    "run": {
+        "--peer-timeout": "use --timeout: a peer may be silent for a third of it",
+        "--hertz": "use --interval SECONDS",
+        "--all-first-calls": "use --all",
+    },
+    "compare": {
+        "--all-cases": "use --all",
+        "--most-processes": "use --processes with a range, such as 3-15",
+        "--env-a": "use --env A:NAME=VALUE",
+        "--env-b": "use --env B:NAME=VALUE",
+    },
+    "check": {
+        "--markdown": "use --output FILE.md",
+        "--junit": "use --output FILE.xml",
+        "--github": "in a job of GitHub Actions it prints annotations",
+        "--alert-state": "the folder alerts next to that of --runs has it",
+        "--require-device": "use --machine NAME",
+    },
+    "compile": {
+        "--table": "use --against TABLE",
+        "--update": "use --write",
+        "--show-cut": "use --verbose",
+    },
+    "trend": {
+        "--recent": "a slowdown is bad for 30 records",
+        "--asv": "use 'prism-bench import' with the folder",
+    },
+    "bisect": {
+        "--case": "name the case after both commits, or use --filter",
+        "--most-measurements": "use --time-limit SECONDS",
+    },
+    "export": {"--all-records": "use --all"},
+    "monitor": {
+        "--duration": "use --seconds",
+        "--once": "use --seconds 0",
+        "--csv": "use --output FILE.csv",
+        "--min-calls": "use --sort-by calls and --limit",
+    },
+    "comment": {
+        "--page": "set PRISM_BENCH_PAGE, or page in the configuration",
+        "--markdown": "use --output FILE.md",
+        "--html": "use --output FILE.html",
+    },
+    "nightly": {"--gpus": "use --workers", "--site": "use --output FOLDER"},
+    "claim": {
+        "--case": "name the case after both sides, or use --filter",
+        "--sign": "use --signature",
+        "--signed-by": "use --signature",
+        "--html": "use --output FILE.html",
+        "--badge": "use --output FILE.svg",
+    },
+    "fuse": {
+        "--latencies": "the newest file is read",
+        "--counters": "the newest counters of each case are read",
+        "--picture": "use --output FILE.png",
+        "--check": "use --write --dry-run",
+        "--ptx": "it is kept where NVRTC is installed",
+        "--no-ptx": "it is kept where NVRTC is installed",
+    },
+    "judge": {
+        "--task": "name the task after the card",
+        "--secret": "use --seed",
+        "--many": "name a folder of cards, and use --output FOLDER",
+        "--html": "use --output FILE.html",
+    },
+    "memory": {
+        "--demo": "use --from TRACE, which counts a trace",
+        "--count": "use --from TRACE",
+        "--trace": "name the file as an argument",
+        "--allocator": "name the allocator as an argument",
+    },
+    "pipeline": {"--form": "name the form as an argument"},
+    "init": {"--from": "name the path after the folder: init . src"},
+}
 
 
 class _GroupedHelp(TyperGroup):
@@ -78,12 +154,47 @@ class _ConfiguredCommand(TyperCommand):
             )
         return super().parse_args(ctx, args)
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options with a word for the value of each, not with the name of its type."""
+        hints = get_type_hints(inspect.unwrap(self.callback)) if self.callback else {}
+        for kind in ("argument", "option"):
+            records = [(param, param.get_help_record(ctx)) for param in self.get_params(ctx)]
+            rows = [
+                (_spelled(param, hints.get(param.name or "")), record[1])
+                for param, record in records
+                if record and param.param_type_name == kind
+            ]
+            if rows:
+                with formatter.section(f"{kind.capitalize()}s"):
+                    formatter.write_dl(rows)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command, which finds records that only the history keeps; help needs no store, nor NumPy."""
         from prism_bench.record.store import records
 
         records.supply(_kept_elsewhere)
         return super().invoke(ctx)
+
+
+def _spelled(param: Any, hint: object) -> str:
+    """Return an argument by its name, or an option with the word for its value: its metavar, else by its type."""
+    if param.param_type_name == "argument":
+        return param.metavar or param.name.upper()
+    spellings = " / ".join(
+        filter(None, (", ".join(sorted(names, key=len)) for names in (param.opts, param.secondary_opts)))
+    )
+    if param.is_flag:
+        return spellings
+    kinds, text = _kinds(hint), param.help or ""
+    word = "N" if int in kinds else "SECONDS" if "seconds" in text else "NUMBER" if float in kinds else "NAME"
+    if Path in kinds:
+        word = "FOLDER" if "folder" in text else "FILE"
+    return f"{spellings} {param.metavar or word}"
+
+
+def _kinds(hint: object) -> set[object]:
+    """Return the types that a hint is made of: `list`, `str` and `None` of `list[str] | None`."""
+    return {hint, *(kind for part in get_args(hint) for kind in _kinds(part))}
 
 
 class ConfiguredDefaults(Mapping[str, object]):
@@ -138,6 +249,27 @@ def command_line(only: str | None = None) -> typer.Typer:
     for name, module_name in _modules(only).items():
         module = import_module(module_name)
         app.command(name, cls=_ConfiguredCommand, context_settings=getattr(module, "CONTEXT", None))(module.command)
+    app.callback()(_before_commands)
+    return app
+
+
+COMPLETION = "_PRISM_BENCH_COMPLETE"  # of the shell: what it asks for, such as source_bash or complete_bash
+
+
+def completing(environment: Mapping[str, str]) -> typer.Typer:
+    """Return a command line that answers a shell's completion, with the one command whose options it asks for.
+
+    Commands that are only named are not imported: a shell asks at every press of the key.
+    """
+    import_module("typer.completion").completion_init()  # without its two options in the help
+    words = environment.get("COMP_WORDS") or environment.get("_TYPER_COMPLETE_ARGS") or ""
+    command = words.split()[1:2]
+    if command and not words.endswith(command[0]):
+        with suppress(UsageError):  # of a command that is gone
+            return command_line(command[0])
+    app = typer.Typer(cls=_GroupedHelp, **_PLAIN)
+    for name in _modules(None):
+        app.command(name)(_before_commands)
     app.callback()(_before_commands)
     return app
 

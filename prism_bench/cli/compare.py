@@ -13,7 +13,6 @@ from prism_bench.cli.measuring import FleetOption, TunedOption, WorkersOption, n
 from prism_bench.errors import UsageError, unknown
 from prism_bench.io import files
 from prism_bench.io.files import Saver
-from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from prism_bench.analysis.compare.comparison import RecordComparison
@@ -31,20 +30,14 @@ _OldArgument = Annotated[
     typer.Argument(help=f"Name the old side: {_OPERAND}; default: where this branch left the default branch."),
 ]
 _NewArgument = Annotated[str | None, typer.Argument(help="Name the new side; default: the working tree.")]
-_MetricOption = Annotated[
-    str | None, typer.Option(help="Choose a metric, such as hot_time; default: cold_time, on a CPU wall_time.")
-]
-_LeastOption = Annotated[
-    float | None, typer.Option(min=0, help="Report changes from this share on; default: report 0.01, exclude 0.05.")
-]
-_AllOption = Annotated[bool, typer.Option("--all", help="Show the cases that are the same, too.")]
-_AllCasesOption = Annotated[
-    bool, typer.Option("--all-cases", help="Measure all cases, not those that changed and a sample of the others.")
-]
+_MetricOption = Annotated[str | None, typer.Option(help=options.METRIC)]
 _ItselfOption = Annotated[
     bool, typer.Option("--itself", help="Measure the cases against themselves and keep their noise floors.")
 ]
-_EnvironmentOption = Annotated[list[str] | None, typer.Option(help="Set NAME=VALUE for this side; may be repeated.")]
+_EnvironmentOption = Annotated[
+    list[str] | None,
+    typer.Option("--env", metavar="SIDE:NAME=VALUE", help="Set a variable for side A or B; may be repeated."),
+]
 
 
 def command(
@@ -56,18 +49,15 @@ def command(
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: measuring.StartOption = None,
-    most: measuring.MostOption = None,
-    env_a: _EnvironmentOption = None,
-    env_b: _EnvironmentOption = None,
-    least: _LeastOption = None,
+    processes: measuring.RangeOption = None,
+    env: _EnvironmentOption = None,
+    least: measuring.LeastOption = None,
     time_limit: options.TimeLimitOption = None,
     records: options.RecordsOption = None,
-    tuned: TunedOption = False,
+    tuned: TunedOption = None,
     noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
     runs: options.RunsOption = options.DEFAULT_RUNS,
-    all: _AllOption = False,
-    all_cases: _AllCasesOption = False,
+    all: options.AllOption = False,
     itself: _ItselfOption = False,
     fleet: FleetOption = None,
     workers: WorkersOption = None,
@@ -75,20 +65,23 @@ def command(
 ) -> None:
     """Compare B with A: two records, or two builds in one run.
 
-    Alone, the working tree and the commit where its branch began are compared. Ends with 1 where B is slower.
+    Alone, the working tree and the commit where its branch began are compared. Ends with 1 where B is slower. Of two
+    builds only the cases whose code changed are measured, and a sample of the others; with --all all of them.
 
     With --itself all arguments are CASES: the build is compared with itself, which shows how far times differ here
     without any change. compare, trend and check use these noise floors.
     """
     if itself:
-        compared = {"--metric": metric, "--env-a": env_a, "--env-b": env_b, "--least": least, "--fleet": fleet}
+        compared = {"--metric": metric, "--env": env, "--least": least, "--fleet": fleet}
         options.refuse(compared | {"--workers": workers}, "leave it out with --itself")
         cases = [word for word in (a, b, *(cases or ())) if word]
         chosen = options.patterns(cases, filter), label
-        _end_of_itself(backend, catalogue, chosen, noise, (processes or _OF_ITSELF, time_limit, records, tuned), json)
-    environments = _environment(env_a, "--env-a"), _environment(env_b, "--env-b")
+        _end_of_itself(
+            backend, catalogue, chosen, noise, (processes or _OF_ITSELF, time_limit, records, bool(tuned)), json
+        )
+    environments = _environments(env or ())
     judge = _Judge(noise, _rules(least, environments), metric, runs=runs, named=(catalogue, label or ()))
-    patterns, looks = options.patterns(cases, filter), _looks(processes, most)
+    patterns, looks = options.patterns(cases, filter), _looks(processes)
     if a and _are_records(a, b or ""):
         if records:
             raise UsageError(f"--records {records}: leave it out with two records, between which nothing is measured")
@@ -99,8 +92,8 @@ def command(
     kernels = options.open_catalogue(catalogue)
     with files.held(), measuring.opened_place(fleet, workers, backend, kernels.folder, quiet=json) as place:
         choice = Choice(kernels, patterns, measuring.pair_labels(label, place.name), environments)
-        effort = PairEffort(place.name, looks[0], time_limit, records, tuned)
-        option = "--all-cases" if all_cases else "--tuned" if tuned else None
+        effort = PairEffort(place.name, looks[0], time_limit, records, bool(tuned))
+        option = "--all" if all else "--tuned" if tuned else None
         comparison, save = _of_builds((a, b), choice, effort, judge, looks=looks, place=place, option=option)
         _end(judge, comparison, save, whole=all, json=json)
 
@@ -172,19 +165,14 @@ def _rules(least: float | None, environments: "tuple[dict[str, str], dict[str, s
     return VerdictRules(control=control) if least is None else VerdictRules(least=least, most=least, control=control)
 
 
-def _looks(processes: int | None, most: int | None) -> tuple[int, ...]:
-    """Return after how many pairs of processes the cases are judged: the exact number given, else as needed."""
+def _looks(processes: int | None) -> tuple[int, ...]:
+    """Return after how many pairs of processes the cases are judged: in the range given, else as needed."""
     from prism_bench.analysis.compare import MOST, START
     from prism_bench.analysis.compare.verdict import looks_of
 
-    start = processes or START
-    most = most or (MOST if processes is None else start)
-    if most < start:
-        raise UsageError(
-            f"--most-processes {most}: at least the {count_text(start, 'process', 'processes')} "
-            "that all cases are measured in"
-        )
-    return looks_of(start, most)
+    if isinstance(processes, measuring.ProcessCount):
+        return looks_of(processes, processes.most)
+    return looks_of(START, MOST)
 
 
 def _are_records(a: str, b: str) -> bool:
@@ -204,11 +192,16 @@ def _require_metric(metric: str | None) -> None:
         raise unknown("metric", metric, {**MEASURED, **ELSEWHERE})
 
 
-def _environment(variables: Sequence[str] | None, option: str) -> dict[str, str]:
-    for variable in variables or ():
-        if not variable.partition("=")[0] or "=" not in variable:
-            raise UsageError(f"{option} {variable}: write NAME=VALUE")
-    return dict(variable.split("=", 1) for variable in variables or ())
+def _environments(variables: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the variables of side A and of side B."""
+    sides: dict[str, dict[str, str]] = {"A": {}, "B": {}}
+    for variable in variables:
+        side, _, setting = variable.partition(":")
+        name, equals, value = setting.partition("=")
+        if side not in sides or not name or not equals:
+            raise UsageError(f"--env {variable}: write A:NAME=VALUE or B:NAME=VALUE")
+        sides[side][name] = value
+    return sides["A"], sides["B"]
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from prism_bench.cli import options
+from prism_bench.io import project
 
 if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
-    from prism_bench.workflows.compile_table import Changes
+    from prism_bench.workflows.compile_table import Changes, SourceCuts
 
 NAME = "compile"
-ShowCut = Annotated[
-    bool, typer.Option("--show-cut", help="Show the host code that is cut out of sources, and compile nothing.")
-]
 TABLE = Path("reports/compile/resources.csv")
-_ArchitectureOption = Annotated[
-    list[str] | None, typer.Option(help="Compile for this compute capability, such as 90; may be repeated.")
-]
 _AgainstOption = Annotated[
     str | None, typer.Option(help="Report the kernels whose code changed since a commit, a run record or a table.")
 ]
@@ -31,36 +26,40 @@ _FailOption = Annotated[
 def command(
     cases: options.CasesArgument = None,
     filter: options.FilterOption = None,
-    arch: _ArchitectureOption = None,
-    table: Annotated[Path, typer.Option(help="Compare with this stored table.")] = TABLE,
-    update: Annotated[bool, typer.Option("--update", help="Store the new table.")] = False,
-    show_cut: ShowCut = False,
+    arch: options.ArchitectureOption = None,
+    write: options.WriteOption = False,
     against: _AgainstOption = None,
     fail_on_change: _FailOption = False,
+    verbose: options.VerboseOption = False,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Compile every kernel for several architectures, without a GPU."""
-    from prism_bench.report.terminal.catalogue import compile_json, compile_table
+    """Compile every kernel for several architectures, without a GPU.
+
+    The registers, spills and shared memory are compared with reports/compile/resources.csv, which --write makes anew;
+    --write --against TABLE writes that one. With --verbose the host code that is cut out of sources is shown first.
+    """
+    from prism_bench.report.terminal.catalogue import compile_json, compile_table, cuts_json
     from prism_bench.workflows import compile_table as check
 
     kernels, patterns = options.open_catalogue(catalogue), options.patterns(cases, filter)
-    if show_cut:
-        _show_cut(kernels, patterns, json)
+    table = _table(against, write=write)
     stored = check.read_table(table)
     architectures = tuple(arch) if arch else check.ARCHITECTURES
     check.require_known(architectures)
-    if against:
+    cuts = _shown_cuts(kernels, patterns, json) if verbose else None
+    if against and not write:
         _end_against(against, kernels, patterns, architectures, fail_on_change=fail_on_change, json=json)
-    chosen = check.whole_kernels(kernels, patterns) if update and patterns else patterns
+    chosen = check.whole_kernels(kernels, patterns) if write and patterns else patterns
     with options.err().status("compiling") as status:
         rows, complaints = check.compile_check(kernels, chosen, architectures, status.update)
-    complaints += [] if update else check.worsened(rows, stored)
-    if update:
+    complaints += [] if write else check.worsened(rows, stored)
+    if write:
         check.write_table(table, check.merged_table(stored, rows, kernels.kernels))
     left_out = check.left_out(kernels, chosen, architectures)
     if json:
-        options.print_json(compile_json(rows, complaints, left_out))
+        shown = {} if cuts is None else {"cuts": cuts_json(cuts)}
+        options.print_json({**compile_json(rows, complaints, left_out), **shown})
     else:
         options.out().print(compile_table(rows, architectures))
         for line in check.together(left_out):
@@ -70,18 +69,24 @@ def command(
     raise SystemExit(1 if complaints or kernels.problems else 0)
 
 
-def _show_cut(catalogue: "Catalogue", patterns: Sequence[str], json: bool) -> NoReturn:
-    """Print what is cut out of the sources of the chosen cases; end with 1 where one cannot be cut."""
-    from prism_bench.report.terminal.catalogue import cut_lines, cuts_json
+def _table(against: str | None, *, write: bool) -> Path:
+    """Return the table to compare with and to write: that of `--against`, or the stored one."""
+    from prism_bench.errors import UsageError
+
+    if against and write and Path(against).suffix != ".csv":
+        raise UsageError(f"--against {against}: --write writes a table; name one that ends with .csv")
+    return Path(against) if against and write else project.stored(TABLE, project.current())
+
+
+def _shown_cuts(catalogue: "Catalogue", patterns: Sequence[str], json: bool) -> "list[SourceCuts]":
+    """Print what is cut out of the sources of the chosen cases, unless as JSON, and return it."""
+    from prism_bench.report.terminal.catalogue import cut_lines
     from prism_bench.workflows.compile_table import source_cuts
 
-    cuts = source_cuts(catalogue, patterns)
-    if json:
-        options.print_json(cuts_json(cuts))
-    else:
-        for text, style in cut_lines(cuts):
-            options.line(text, style)
-    raise SystemExit(1 if catalogue.problems or any(cut.how == "refused" for cut in cuts) else 0)
+    cuts = list(source_cuts(catalogue, patterns))
+    for text, style in () if json else cut_lines(cuts):
+        options.line(text, style)
+    return cuts
 
 
 def _end_against(

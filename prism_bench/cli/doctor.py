@@ -6,22 +6,22 @@ from typing import Annotated, NoReturn
 import typer
 
 from prism_bench.cli import options
+from prism_bench.errors import UsageError
 
 NAME = "doctor"
+_LONGEST = 300.0  # seconds
 
 
 def command(
-    all: Annotated[bool, typer.Option("--all", help="Show every check, also those that passed.")] = False,
+    all: options.AllOption = False,
     gpu: Annotated[bool, typer.Option("--gpu", help="Check whether the GPU is fit to measure, and its noise.")] = False,
-    seconds: Annotated[
-        float | None, typer.Option(min=1, max=300, help="Measure its noise for these seconds; default: 10.")
-    ] = None,
+    seconds: options.SecondsOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Check what works on this machine and what does not.
 
     Prints what can be done here, what cannot, and the checks that are broken or worth a note, with cause and cure: of
-    the driver, GPUs, CUDA, libraries, profilers, the host and extensions.
+    the driver, GPUs, CUDA, libraries, profilers, the host and extensions. --all prints the checks that passed as well.
 
     With --gpu, checks instead whether times of the first GPU can be trusted: clocks, power, heat, memory errors,
     neighbours, and the noise of cold launches. The answer is yes, with care, no, or unknown.
@@ -30,6 +30,8 @@ def command(
     only missing leaves the rest working, and ends with 0.
     """
     if gpu:
+        if seconds is not None and not 1 <= seconds <= _LONGEST:
+            raise UsageError(f"--seconds {seconds:g}: the noise is measured for 1 to {_LONGEST:.0f} seconds")
         _examine_gpu(seconds, json)
     if seconds is not None:
         raise typer.BadParameter("--seconds is the time of the probe, which --gpu makes")

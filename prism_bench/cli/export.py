@@ -24,27 +24,25 @@ def command(
         str | None,
         typer.Option(help="Use csv, parquet, asv, nvbench or google-benchmark; default: by the ending of --output."),
     ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all-records", help="Export all records, with a row per measurement instead of sample.")
-    ] = False,
+    all: options.AllOption = False,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
     """Write records for other tools.
 
-    The samples of one record, or the medians of all records: CSV and Parquet, results of asv, and JSON that the compare
-    scripts of nvbench and Google Benchmark read.
+    The samples of one record, or with --all a row for each measurement of every record below --runs: CSV and Parquet,
+    results of asv, and JSON that the compare scripts of nvbench and Google Benchmark read.
     """
     from prism_bench.record import store
 
     target, kind = _kind(output, format)
-    if everything and record:
-        raise UsageError("--all-records exports every record below --runs: leave out the record's name")
-    if filter and (everything or kind == "asv"):
-        raise UsageError("--filter chooses cases of one record: leave out --all-records and asv")
-    if everything and kind in _OF_ONE_RECORD:
-        raise UsageError(f"a file of {kind} holds one record: leave out --all-records")
-    source = None if everything else record or store.newest(runs)
+    if all and record:
+        raise UsageError("--all exports every record below --runs: leave out the record's name")
+    if filter and (all or kind == "asv"):
+        raise UsageError("--filter chooses cases of one record: leave out --all and asv")
+    if all and kind in _OF_ONE_RECORD:
+        raise UsageError(f"a file of {kind} holds one record: leave out --all")
+    source = None if all else record or store.newest(runs)
     if kind == "asv":
         paths = _as_asv(source, runs, target)
     elif source and kind in _OF_ONE_RECORD:

@@ -33,10 +33,11 @@ def command(
         ),
     ] = None,
     created: Annotated[
-        str | None, typer.Option(help="Set when it was measured, in ISO 8601, for files that have no time.")
+        str | None,
+        typer.Option(metavar="TIME", help="Set when it was measured, in ISO 8601, for files that have no time."),
     ] = None,
     commit: Annotated[
-        str | None, typer.Option(help="Set the hash of the commit measured, for files that lack it.")
+        str | None, typer.Option(metavar="HASH", help="Set the hash of the commit measured, for files that lack it.")
     ] = None,
     machine: Annotated[str | None, typer.Option(help="Set the name of the machine, for files that lack it.")] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,

@@ -1,9 +1,5 @@
 """`prism-bench list`: the kernels and cases of the catalogue."""
 
-from typing import Annotated
-
-import typer
-
 from prism_bench.cli import options
 
 NAME = "list"
@@ -13,7 +9,7 @@ def command(
     cases: options.CasesArgument = None,
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
-    all_cases: Annotated[bool, typer.Option("--all", help="List every case, not a line for each kernel.")] = False,
+    all: options.AllOption = False,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -26,7 +22,7 @@ def command(
     kernels = options.open_catalogue(catalogue)
     patterns, labels = options.patterns(cases, filter), options.chosen_labels(label)
     chosen = kernels.cases(patterns, labels)
-    table = cases_table if all_cases or patterns or label else kernels_table
+    table = cases_table if all or patterns or label else kernels_table
     options.show(lambda: cases_json(chosen), lambda: table(chosen), json=json)
     if kernels.problems:
         raise SystemExit(1)

@@ -197,18 +197,21 @@ def announce(
 # `--tuned/--untuned`: whether a measuring command launches cases by the choices kept for this machine.
 
 TunedOption = Annotated[
-    bool, typer.Option("--tuned/--untuned", help="Launch as prism-bench tune found best here, or as the specs do.")
+    bool | None,
+    typer.Option(
+        "--tuned/--untuned", help="Launch as prism-bench tune found best, or as specs do; default: untuned to compare."
+    ),
 ]
 STORE = Path("reports/tuning")
 
 
-def configured(cases: Sequence["Case"], backend: DescribedBackend | str, tuned: bool) -> "Applied":
-    """Return the cases as they are launched on the backend, open or named; print remarks on standard error."""
+def configured(cases: Sequence["Case"], backend: DescribedBackend | str, tuned: bool | None) -> "Applied":
+    """Return the cases as they are launched on the backend, open or named, tuned by default; print remarks."""
     from prism_bench.backends import open_backend
     from prism_bench.record.identity import machine
     from prism_bench.workflows.tuning.choice import TuningMachine, applied, untuned
 
-    if not tuned:
+    if tuned is False:
         return untuned(cases)
     opened = open_backend(backend) if isinstance(backend, str) else backend
     facts, folder = opened.facts(), project.stored(STORE, project.current())
@@ -235,14 +238,50 @@ def judged(reading: "Reading", path: Path, runs: Path) -> "Gate":
 
 
 NoiseOption = Annotated[Path, typer.Option("--noise", help="Set the folder of the noise floors of machines.")]
-ProcessesOption = Annotated[int, typer.Option(min=1, help="Measure each case in this many fresh processes.")]
-StartOption = Annotated[
-    int | None,
-    typer.Option("--processes", min=1, help=f"Measure each side in this many processes; {START} to {MOST}, as needed."),
+
+
+IntervalOption = Annotated[
+    float,
+    typer.Option(
+        "--interval", min=0, max=3600, metavar="SECONDS", help="Read the GPU's state once in this time; 0: never."
+    ),
 ]
-MostOption = Annotated[
-    int | None,
-    typer.Option("--most-processes", min=1, help="Add processes up to this number while cases are undecided."),
+
+
+class ProcessCount(int):
+    """Number of processes that measure each case, and the `most` that a comparison may add up to."""
+
+    most: int
+
+
+def _counted(text: object) -> ProcessCount:
+    """Return the count that the text has, `5` or `3-15`."""
+    first, dash, last = str(text).partition("-")
+    if not (first.isdecimal() and (last.isdecimal() if dash else not last)):
+        raise typer.BadParameter(f"{text}: write a number such as 5, or for compare a range such as 3-15")
+    count = ProcessCount(first)
+    count.most = int(last) if dash else int(count)
+    if not 1 <= count <= count.most:
+        raise typer.BadParameter(f"{text}: at least 1, and the first number of a range is the smaller one")
+    return count
+
+
+def _fixed(count: ProcessCount) -> ProcessCount:
+    if count.most != count:
+        raise typer.BadParameter(f"{int(count)}-{count.most}: only compare adds processes; give one number")
+    return count
+
+
+_PROCESSES = f"Measure each case in this many fresh processes; compare: from {START} to {MOST}, until it is decided."
+# A comparison begins with START and adds; a run needs as many to see how processes differ. What is compared once, in a
+# claim or against itself, takes 5; a step of bisect 2, since it is measured again where it matters.
+ProcessesOption = Annotated[
+    int, typer.Option("--processes", parser=_counted, callback=_fixed, metavar="N", help=_PROCESSES)
+]
+RangeOption = Annotated[int | None, typer.Option("--processes", parser=_counted, metavar="N|N-N", help=_PROCESSES)]
+LeastOption = Annotated[
+    float | None,
+    typer.Option("--least", metavar="SHARE", help="Report changes from this share on; default: 0.01, of trend 0.02."),
 ]
 
 
@@ -292,7 +331,7 @@ FleetOption = Annotated[
 ]
 WorkersOption = Annotated[
     int | None,
-    typer.Option("--workers", min=1, max=1024, help="Use so many workers of this host; default: one for each GPU."),
+    typer.Option("--workers", min=1, max=1024, help="Use this many workers of this host, one for each GPU."),
 ]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console, RenderableType
 
-from prism_bench.cli import options
+from prism_bench.cli import measuring, options
 from prism_bench.errors import UsageError
 from prism_bench.io.documents import json_text
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NAME = "monitor"
 _LAST_PORT = 65535
+_SHORTEST = 0.1  # seconds between samples: each reads every quantity
 DeviceOption = Annotated[
     list[str] | None,
     typer.Option("--device", "-d", help="Choose a GPU by index or UUID; may be repeated; default: all visible ones."),
@@ -29,14 +30,12 @@ AlertsOption = Annotated[Path | None, typer.Option("--alerts", help="Read alert 
 
 def command(
     device: DeviceOption = None,
-    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Sample once in this many seconds.")] = 1.0,
-    duration: Annotated[float | None, typer.Option(min=0, help="End after this many seconds; default: never.")] = None,
-    once: Annotated[bool, typer.Option("--once", help="Sample once and end.")] = False,
-    csv: Annotated[Path | None, typer.Option(help="Append every sample to this file, rotated at 16 MB.")] = None,
+    interval: measuring.IntervalOption = 1.0,
+    seconds: options.SecondsOption = None,
+    output: options.OutputOption = None,
     alerts: AlertsOption = None,
     sort_by: Annotated[str, typer.Option(help="Sort kernels by last, avg_time, total_time or calls.")] = "last",
-    limit: Annotated[int, typer.Option(min=0, help="Show so many kernels.")] = 20,
-    min_calls: Annotated[int, typer.Option(min=1, help="Leave out kernels that ran less often.")] = 1,
+    limit: Annotated[int, typer.Option(min=0, metavar="N", help="Show this many kernels.")] = 20,
     serve: _ServeOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     catalogue: options.CatalogueOption = None,
@@ -48,18 +47,22 @@ def command(
     DCGM's names, with the times and budgets of the newest record.
 
     A terminal shows a live view, other output a line per sample, --json an object of status, kernels, alerts and
-    report. Alerts go to the webhooks of the environment.
+    report. --seconds 0 samples once; --output appends every sample to a CSV file, rotated at 16 MB. Alerts go to the
+    webhooks of the environment.
     """
+    if interval < _SHORTEST:
+        raise UsageError(f"--interval {interval:g}: it is at least {_SHORTEST:g} seconds here")
+    csv, once = options.written_forms(output, (".csv",)).get(".csv"), seconds == 0
     from prism_bench.monitor.alerts import configured
     from prism_bench.monitor.station import CsvFile, KernelQuery, station
 
     if serve is not None:
-        options.refuse({"--once": once, "--csv": csv, "--json": json}, "leave it out with --serve")
-        _serve(serve, device, alerts, interval, duration, runs, catalogue)
+        options.refuse({"--output": csv, "--json": json}, "leave it out with --serve")
+        _serve(serve, device, alerts, interval, seconds, runs, catalogue)
         return
-    rules, query, table = configured(alerts), KernelQuery(sort_by, limit, min_calls), CsvFile(csv) if csv else None
+    rules, query, table = configured(alerts), KernelQuery(sort_by, limit), CsvFile(csv) if csv else None
     with station(device, rules, 1 / interval, once=once, query=query) as post:
-        moments = iter([post.look_once()]) if once else post.moments(interval, duration)
+        moments = iter([post.look_once()]) if once else post.moments(interval, seconds)
         try:
             last = _show(_kept(moments, table), json=json, once=once)
         except KeyboardInterrupt:
@@ -73,11 +76,11 @@ def _serve(
     device: list[str] | None,
     alerts: Path | None,
     interval: float,
-    duration: float | None,
+    seconds: float | None,
     runs: Path,
     catalogue: Path | None,
 ) -> None:
-    """Serve the monitor's values at the place, `[ADDRESS:]PORT`, until the duration has passed."""
+    """Serve the monitor's values at the place, `[ADDRESS:]PORT`, until that time has passed."""
     from prism_bench.monitor.alerts import configured
     from prism_bench.monitor.exporter import LOOPBACK, MetricsCollector, serve
     from prism_bench.monitor.station import station
@@ -92,7 +95,7 @@ def _serve(
         server, thread = serve(collector, int(port), address)
         options.line(f"serving http://{address}:{server.server_port}/metrics")
         try:
-            for _ in post.moments(interval, duration):
+            for _ in post.moments(interval, seconds):
                 continue
         except KeyboardInterrupt:
             pass

@@ -33,7 +33,7 @@ CasesArgument = Annotated[
     ),
 ]
 FilterOption = Annotated[
-    list[str] | None, typer.Option("--filter", "-f", help="Choose as CASES does; may be repeated.")
+    list[str] | None, typer.Option("--filter", "-f", metavar="CASE", help="Choose as CASES does; may be repeated.")
 ]
 CatalogueOption = Annotated[
     Path | None,
@@ -43,14 +43,15 @@ CatalogueOption = Annotated[
     ),
 ]
 LabelOption = Annotated[
-    list[str] | None, typer.Option("--label", "-l", help="Choose workloads S0, S1 or S2; may be repeated.")
+    list[str] | None,
+    typer.Option("--label", "-l", metavar="LABEL", help="Choose workloads S0, S1 or S2; may be repeated."),
 ]
 BackendOption = Annotated[
     str | None, typer.Option("--backend", "-b", help="Use the backend cuda, numpy_reference, emulator or null.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON and nothing else.")]
 VerboseOption = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Print every complaint whole; default: alike ones once, in five lines.")
+    bool, typer.Option("--verbose", "-v", help="Print every complaint whole, and the host code that compile cuts out.")
 ]
 LanesOption = Annotated[
     int | None,
@@ -58,11 +59,65 @@ LanesOption = Annotated[
 ]
 
 
+AllOption = Annotated[bool, typer.Option("--all", "-a", help="Leave nothing out.")]
+OutputOption = Annotated[
+    list[Path] | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Write this file, in the form of its ending; may be repeated."),
+]
+ArchitectureOption = Annotated[
+    list[str] | None,
+    typer.Option("--arch", metavar="SM", help="Compile for this compute capability, such as 90; may be repeated."),
+]
+
+
+def written_forms(files: Sequence[Path] | None, endings: Sequence[str]) -> dict[str, Path]:
+    """Return the files of `--output` by their endings; a UsageError for one that cannot be written, or twice.
+
+    `endings` are those that the command can write: `.md`.
+    """
+    forms: dict[str, Path] = {}
+    for file in files or ():
+        ending = file.suffix.lower()
+        if ending not in endings:
+            raise UsageError(f"--output {file}: its ending is none of {', '.join(endings)}, which can be written here")
+        if ending in forms:
+            raise UsageError(f"--output {file}: {forms[ending]} is written in this form")
+        forms[ending] = file
+    return forms
+
+
 def _named(folder: Path) -> Path:
     """Return the folder by a path that ends with its name: other results are in folders next to it."""
     return folder if folder.name not in ("", "..") else folder.resolve()
 
 
+RecordFileOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help="Write the record to this file, not <runs>/<machine>/<UTC>-<commit>.json.gz."),
+]
+SiteOption = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Write the site into this folder.")]
+SourceOption = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="FILE", help="Read this record, or the newest of this folder; measure nothing."),
+]
+SeedOption = Annotated[
+    int | None, typer.Option("--seed", min=0, metavar="N", help="Set the seed of everything random.")
+]
+TrustOption = Annotated[
+    bool, typer.Option("--trust-source", help="Run source without a jail: your own, or what you trust as much.")
+]
+WriteOption = Annotated[
+    bool, typer.Option("--write", help="Write files that are kept: the table of compile, the kernels of fuse.")
+]
+METRIC = "Choose a metric, such as hot_time; default: the main one, of trend all."
+MACHINE = "Use only records of this machine, by its name."
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print what would be done, and change nothing.")]
+SecondsOption = Annotated[
+    float | None,
+    typer.Option(
+        "--seconds", min=0, metavar="SECONDS", help="Measure for this time; default: doctor 10, monitor without end."
+    ),
+]
 RunsOption = Annotated[Path, typer.Option("--runs", help="Set the folder of run records.", callback=_named)]
 RecordArgument = Annotated[Path | None, typer.Argument(help="Read this run record; default: the newest one.")]
 TimeLimitOption = Annotated[

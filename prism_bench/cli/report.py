@@ -14,9 +14,7 @@ NAME = "report"
 
 def command(
     record: Annotated[Path | None, typer.Argument(help="Show this run record first; default: the newest one.")] = None,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Write the site into this folder.")] = Path(
-        "reports/site"
-    ),
+    output: options.SiteOption = Path("reports/site"),
     runs: options.RunsOption = options.DEFAULT_RUNS,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,

@@ -34,24 +34,11 @@ if TYPE_CHECKING:
 NAME = "run"
 
 
-_PeerTimeoutOption = Annotated[
-    float, typer.Option("--peer-timeout", min=1, help="End the process of a peer that is silent for so many seconds.")
-]
-_SeedOption = Annotated[int, typer.Option(help="Set the seed of the random order.")]
 _PeersOption = Annotated[bool, typer.Option(help="Time the library peers next to the kernels.")]
-_HertzOption = Annotated[
-    float, typer.Option(min=0, max=100, help="Read the GPU's state so often in a second; 0: never.")
-]
 _EnergyOption = Annotated[bool, typer.Option(help="Measure the energy of one launch of S1.")]
-_FirstCallsOption = Annotated[
-    bool, typer.Option("--all-first-calls", help="Measure the first calls of code whose first call was recorded, too.")
-]
 _PartOption = Annotated[
     str | None,
     typer.Option(metavar="I/N", help="Run the I-th of N shares of the kernels, with their variants; see store merge."),
-]
-_OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", help="Write this file, not <runs>/<machine>/<UTC>-<commit>.json.gz.")
 ]
 
 
@@ -63,22 +50,25 @@ def command(
     catalogue: options.CatalogueOption = None,
     processes: measuring.ProcessesOption = 3,
     lanes: options.LanesOption = None,
-    seed: _SeedOption = 0,
+    seed: options.SeedOption = 0,
     timeout: TimeoutOption = CASE_SECONDS,
-    peer_timeout: _PeerTimeoutOption = 60.0,
     peers: _PeersOption = True,
-    hertz: _HertzOption = HERTZ,
-    tuned: TunedOption = True,
+    interval: measuring.IntervalOption = 1 / HERTZ,
+    tuned: TunedOption = None,
     energy: _EnergyOption = True,
-    all_first_calls: _FirstCallsOption = False,
+    all: options.AllOption = False,
     part: _PartOption = None,
     fleet: FleetOption = None,
     workers: WorkersOption = None,
-    output: _OutputOption = None,
+    output: options.RecordFileOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     json: options.JsonOption = False,
 ) -> None:
-    """Verify and time every case, and write one run record. Labels are S0, S1 and S2 on a GPU, else S0."""
+    """Verify and time every case, and write one run record. Labels are S0, S1 and S2 on a GPU, else S0.
+
+    A peer that is silent for a third of --timeout is ended. The first call of a kernel is measured only where its code
+    is new; with --all always.
+    """
     from prism_bench.run import Settings, Watching, run, share, with_ceilings
 
     if fleet is None and workers is not None:
@@ -88,8 +78,8 @@ def command(
     kernels = options.open_catalogue(catalogue)
     labels = options.chosen_labels(label, ("S0", "S1", "S2") if name == "cuda" else ("S0",))
     listed = kernels.cases(options.patterns(cases, filter), labels)  # unknown names are refused before workers start
-    settings = Settings(processes=processes, seed=seed, timeout=timeout, peers=peers, peer_timeout=peer_timeout)
-    settings = replace(settings, watching=Watching(hertz=hertz, energy=energy))
+    settings = Settings(processes=processes, seed=seed or 0, timeout=timeout, peers=peers, peer_timeout=timeout / 3)
+    settings = replace(settings, watching=Watching(hertz=1 / interval if interval else 0.0, energy=energy))
     with ExitStack() as signals:
         if fleet is not None:  # a fleet is closed before a signal ends the command
             signals.enter_context(files.held())
@@ -99,7 +89,7 @@ def command(
             assert described is not None, "a backend is open here or on the boards"
             chosen = configured(share(listed, part) if part is not None else listed, described, tuned)
             earlier = EarlierRecords(runs, described)
-            settings = _informed(settings, earlier, described, lanes=lanes, all_first_calls=all_first_calls)
+            settings = _informed(settings, earlier, described, lanes=lanes, all_first_calls=all)
             keep = files.Saver(_writing(output, runs, dict(chosen.facts)))
             measured = with_ceilings(kernels, name, chosen.cases)
             announced = partial(announce, measured, len(chosen.cases), settings, described, earlier, quiet=json)

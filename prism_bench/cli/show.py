@@ -18,7 +18,7 @@ NAME = "show"
 def command(
     record: options.RecordArgument = None,
     filter: options.FilterOption = None,
-    all: Annotated[bool, typer.Option("--all", "-a", help="Show all cases and findings.")] = False,
+    all: options.AllOption = False,
     why: Annotated[
         str | None, typer.Option(metavar="CASE", help="Show why a case, or a kernel's largest one, takes its time.")
     ] = None,

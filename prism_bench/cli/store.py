@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 NAME = "store"
-_OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", help="Write the merged record to this file, not <runs>/<machine>/<UTC>-<commit>.json.gz."
-    ),
-]
 
 
 class StoreAction(StrEnum):
@@ -52,12 +46,13 @@ def command(
     ] = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     keep_raw: Annotated[
-        str | None, typer.Option(help="Keep the raw samples of so long when pruning: 90d, 12w, or since a day.")
+        str | None,
+        typer.Option(metavar="WHEN", help="Keep raw samples of the last 90d or 12w, or since a day, when pruning."),
     ] = None,
     drop: Annotated[
         bool, typer.Option("--drop", help="Give up raw samples that no history has, too: they are lost.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print only what prune would remove.")] = False,
+    dry_run: options.DryRunOption = False,
     to: Annotated[
         str | None,
         typer.Option(
@@ -68,7 +63,7 @@ def command(
         ),
     ] = None,
     catalogue: options.CatalogueOption = None,
-    output: _OutputOption = None,
+    output: options.RecordFileOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Keep records in shards and in a history, and merge parts.

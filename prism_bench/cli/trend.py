@@ -14,22 +14,16 @@ if TYPE_CHECKING:
     from prism_bench.record.store import History
 
 NAME = "trend"
-_LEAST, _RECENT = 0.02, 30
+_LEAST, _RECENT = 0.02, 30  # a share of the time; records after which a slowdown is no longer bad
 
 
 def command(
     cases: options.CasesArgument = None,
     filter: options.FilterOption = None,
-    metric: Annotated[
-        list[str] | None, typer.Option(help="Choose a metric, such as cold_time; may be repeated; default: all.")
-    ] = None,
-    machine: Annotated[
-        list[str] | None, typer.Option(help="Choose a machine by its name; may be repeated; default: all.")
-    ] = None,
-    least: Annotated[float, typer.Option(help="Report changes from this share on.")] = _LEAST,
-    recent: Annotated[int, typer.Option(help="Count a slowdown as bad for so many records.")] = _RECENT,
+    metric: Annotated[list[str] | None, typer.Option(help=options.METRIC)] = None,
+    machine: Annotated[list[str] | None, typer.Option(help=options.MACHINE)] = None,
+    least: measuring.LeastOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
-    asv: Annotated[Path | None, typer.Option(help="Read this folder of asv's results too.")] = None,
     noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
     boards: Annotated[
         bool, typer.Option("--boards", help="Show what boards of one kind of GPU differ by, in place of steps.")
@@ -39,7 +33,7 @@ def command(
 ) -> None:
     """Find the steps in every case's series, with their causes.
 
-    Ends with 1 where a kernel has become slower and still is.
+    --metric and --machine may be repeated. Ends with 1 where a kernel has become slower and still is.
 
     --boards shows anchors and factors of boards in one metric, cold_time by default, and how often one machine code on
     two boards is called changed; it ends with 1 where that is more often than promised.
@@ -52,20 +46,21 @@ def command(
 
     if boards:
         floors = project.stored(measuring.DEFAULT_NOISE, project.current())
-        steps = {"--least": least != _LEAST, "--recent": recent != _RECENT, "--asv": asv, "--noise": noise != floors}
+        steps = {"--least": least, "--noise": noise != floors}
         options.refuse({"CASES": cases, "--filter": filter, **steps}, "leave it out with --boards")
         _show_boards(metric or ("cold_time",), machine or (), runs, catalogue, json)
     if catalogue:
         raise UsageError(f"--catalogue {catalogue}: only --boards reads kernels; add that, or leave this out")
+    least = _LEAST if least is None else least
     if not 0 < least < 1:
         raise UsageError(f"--least {least:g}: it must be between 0 and 1, such as 0.02 for 2 %")
-    history = chosen(_read(runs, asv), options.patterns(cases, filter), metric or (), machine or ())
+    history = chosen(_read(runs), options.patterns(cases, filter), metric or (), machine or ())
     trends = trend(history, kept_floors(history, noise), least)
     if json:
-        options.print_json(trend_json(trends, history, recent))
+        options.print_json(trend_json(trends, history, _RECENT))
     else:
-        options.out().print(trend_view(trends, history, recent), highlight=False, soft_wrap=True)
-    raise SystemExit(exit_code(findings(shifts(trends.steps), recent)))
+        options.out().print(trend_view(trends, history, _RECENT), highlight=False, soft_wrap=True)
+    raise SystemExit(exit_code(findings(shifts(trends.steps), _RECENT)))
 
 
 def _show_boards(
@@ -81,7 +76,7 @@ def _show_boards(
     (metric,) = metrics
     kernels = options.open_catalogue(catalogue).kernels
     anchors = {name: spec.ceiling for name, spec in kernels.items() if spec.ceiling}
-    history = _read(runs, None)
+    history = _read(runs)
     if metric not in history.names("metric"):
         raise unknown("metric", metric, history.names("metric"))
     gpu_kinds = list(kinds(chosen(history, machines=machines), metric, anchors))
@@ -93,17 +88,13 @@ def _show_boards(
     raise SystemExit(1 if any(kind.broken for kind in gpu_kinds) else 0)
 
 
-def _read(runs: Path, asv: Path | None) -> "History":
-    """Return the history of the records below `runs` and of asv's results; an error where there is none."""
+def _read(runs: Path) -> "History":
+    """Return the history of the records below `runs`; an error where there is none."""
     from prism_bench.record import store
-    from prism_bench.record.formats import read_foreign
 
-    foreign = read_foreign(asv) if asv else None
     with options.err().status("reading records") as status:
         show = lambda done, total: status.update(f"reading records: {done} of {total} new")  # noqa: E731
-        history = store.read_history(runs, show, foreign.records if foreign else ())
-    for reason in foreign.left_out if foreign else ():
-        options.remark(reason, "yellow")
+        history = store.read_history(runs, show)
     if not history.records:
         store.newest(runs)
         raise ResultsError(history.problems[0].reason)

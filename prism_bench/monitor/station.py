@@ -50,11 +50,10 @@ _ORDERS = {
 
 @dataclass(frozen=True)
 class KernelQuery:
-    """Selection of kernels: the first `limit` in the order `sort_by` (descending) of those with `min_calls` calls."""
+    """Selection of kernels: the first `limit` in the order `sort_by` (descending)."""
 
     sort_by: str = "last"
     limit: int = 20
-    min_calls: int = 1
 
     def __post_init__(self) -> None:
         if self.sort_by not in _ORDERS:
@@ -140,7 +139,7 @@ def kernels(executions: Executions, query: KernelQuery | None = None) -> list[di
     """Return the kernels in the ring that the query selects."""
     query = query or KernelQuery()
     ordered = sorted(executions.statistics(), key=_ORDERS[query.sort_by], reverse=True)
-    return [_row(kernel) for kernel in ordered if kernel.calls >= query.min_calls][: query.limit]
+    return [_row(kernel) for kernel in ordered][: query.limit]
 
 
 def report(executions: Executions) -> dict:

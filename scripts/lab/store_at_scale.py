@@ -117,18 +117,17 @@ def _written(folder: Path, month: str, blocks: list[PointBlock]) -> None:
 def measured(scale: Scale, caches: Path) -> Iterator[dict[str, object]]:
     """Yield a row for each command: first without what caches hold, then with it, then with one run more."""
     runs, noise = ("--runs", str(scale.folder)), ("--noise", str(scale.folder.parent / "noise"))
-    state = ("--alert-state", str(caches / "alerts"))
     yield _timed("trend, first", caches, "trend", *runs, *noise)
     yield _timed("trend, again", caches, "trend", *runs, *noise)
-    yield _timed("check", caches, "check", *runs, *noise, *state)
+    yield _timed("check", caches, "check", *runs, *noise)
     yield _timed("digest", caches, "comment", "--since", "7d", *runs)
     records = scale.folder / trend_at_scale.MACHINE
     one_more(scale, next(day for day in count(scale.runs) if not any(records.glob(f"*-{day:08x}.json.gz"))))
     yield _timed("trend, one run more", caches, "trend", *runs, *noise)
-    yield _timed("check after it", caches, "check", *runs, *noise, *state)
+    yield _timed("check after it", caches, "check", *runs, *noise)
     yield _timed("digest after it", caches, "comment", "--since", "7d", *runs)
     yield _timed("report", caches, "report", *runs, "--output", str(caches / "site"))
-    yield _timed("export", caches, "export", *runs, "--all-records", "--output", str(caches / "all.parquet"))
+    yield _timed("export", caches, "export", *runs, "--all", "--output", str(caches / "all.parquet"))
 
 
 def _timed(what: str, caches: Path, *words: str) -> dict[str, object]:

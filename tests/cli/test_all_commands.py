@@ -8,15 +8,29 @@ import pytest
 import typer.main
 
 from prism_bench.cli import app
-from prism_bench.cli.commands import EXTENSIONS, GROUPS
+from prism_bench.cli.commands import EXTENSIONS, GROUPS, REPLACED_OPTIONS
 from scripts.plain_words import private_words
 
 COMMANDS = typer.main.get_command(app).commands
 # Commands that choose cases, chains, programs, pipelines or policies: by position and by --filter alike.
 CHOOSING = (
-    "verify", "run", "list", "tune", "compile", "traffic", "profile", "compare", "trend", "ledger", "fuse",
-    "overlap", "pipeline", "precision", "select",
+    "bisect", "claim", "verify", "run", "list", "tune", "compile", "traffic", "profile", "compare", "trend", "ledger",
+    "fuse", "overlap", "pipeline", "precision", "select",
 )  # fmt: skip
+MOST_COMMANDS, MOST_OPTIONS = 30, 89  # these numbers only fall
+# How many texts an option has that means one thing and is put in other words by some commands.
+SEVERAL_TEXTS = {
+    "--against": 2,  # what a command compares with
+    "--emulate": 2,  # to count on the emulator
+    "--format": 2,  # of the files of others
+    "--from": 3,  # to read and measure nothing
+    "--gpu": 2,  # to use the GPU, too
+    "--label": 3,  # one label where only one is measured
+    "--lanes": 2,  # work side by side
+    "--machine": 2,  # the machine by its name
+    "--output": 5,  # where to write
+    "--store": 2,  # the folder of what was tuned
+}
 # These show one record, which is their position; --filter chooses its cases.
 FILTERING = ("show", "export")
 VERBS = set(
@@ -79,16 +93,49 @@ def test_an_option_has_one_type_everywhere():
     assert {} == {spelling: found for spelling, found in types.items() if len(found) > 1}
 
 
-def test_an_option_that_many_commands_share_has_one_text():
+def texts_of_options():
+    """The commands by option and by its text."""
     texts = {}
-    for command in COMMANDS.values():
-        for one in command.params:
-            for spelling in one.opts if one.param_type_name == "option" else ():
-                texts.setdefault(spelling, set()).add(one.help)
-    shared = (
-        "--filter", "--catalogue", "--backend", "--json", "--runs", "--noise", "--timeout", "--time-limit", "--records",
-    )  # fmt: skip
-    assert dict.fromkeys(shared, 1) == {spelling: len(texts[spelling]) for spelling in shared}
+    for name, command in COMMANDS.items():
+        for parameter in command.params:
+            for spelling in parameter.opts if parameter.param_type_name == "option" else ():
+                if spelling.startswith("--"):
+                    texts.setdefault(spelling, {}).setdefault(parameter.help, []).append(name)
+    return texts
+
+
+def test_commands_and_options_become_no_more():
+    """Numbers that only fall: a new option takes the place of another, or has the name and meaning of one."""
+    assert len(COMMANDS) <= MOST_COMMANDS
+    assert len(set(texts_of_options()) - {"--help"}) <= MOST_OPTIONS
+
+
+def test_an_option_has_one_text():
+    texts = texts_of_options()
+    assert dict.fromkeys(set(texts) - set(SEVERAL_TEXTS), 1) == {
+        spelling: len(found) for spelling, found in texts.items() if spelling not in SEVERAL_TEXTS
+    }
+    assert SEVERAL_TEXTS == {spelling: len(texts.get(spelling, ())) for spelling in SEVERAL_TEXTS}
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_the_help_names_values_by_words(shell, name):
+    text = shell(name, "--help").out
+    assert [] == re.findall(
+        r"list\[|(?:int|float) range|<\w+>| (?:TEXT|PATH|INTEGER|FLOAT)\b",
+        re.sub(r"<(?:family|name|runs|machine|UTC|commit)>", "", text),
+    )
+
+
+@pytest.mark.parametrize("name", sorted(REPLACED_OPTIONS))
+def test_an_option_that_is_gone_is_in_no_command(shell, name):
+    known = {
+        spelling for parameter in COMMANDS[name].params for spelling in (*parameter.opts, *parameter.secondary_opts)
+    }
+    for option, instead in REPLACED_OPTIONS[name].items():
+        assert option not in known
+        ended = shell(name, option)
+        assert (2, f"prism-bench: {name} has no option {option} any more; {instead}\n") == (ended.code, ended.err)
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

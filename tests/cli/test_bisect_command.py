@@ -61,34 +61,36 @@ def words(root, *more):
 
 def test_the_commit_that_made_a_case_slower_is_named(shell, history, tmp_path):
     root, commits = history
-    found = shell(*words(root, commits[0], "HEAD", "--case", CASE, "--state", tmp_path / "state.json"), "--json")
+    found = shell(*words(root, commits[0], "HEAD", CASE, "--state", tmp_path / "state.json"), "--json")
     assert 1 == found.code, found.err
     assert [[commits[3], commits[4]]] == found.json["culprits"]
     assert "6 commits, 5 of different code" in found.err
     assert 1.5 == pytest.approx(found.json["nodes"][-1]["ratio"], rel=0.05)
-    again = shell(*words(root, commits[0], "HEAD", "--case", CASE, "--state", tmp_path / "state.json"))
+    again = shell(*words(root, commits[0], "HEAD", CASE, "--state", tmp_path / "state.json"))
     assert f"{CASE}: changed by {commits[3][:10]} commit 3" in again.out
 
 
 def test_commits_that_did_not_change_the_code_are_no_suspects(shell, history):
     root, commits = history
-    found = shell(*words(root, commits[3], commits[4], "--case", CASE))
+    found = shell(*words(root, commits[3], commits[4], CASE))
     assert 0 == found.code
     assert "all commits have the same machine code" in found.out
 
 
-def test_a_search_that_ends_undecided_ends_with_2(shell, history):
+def test_a_search_that_ends_undecided_ends_with_2(shell, history, monkeypatch):
     root, commits = history
-    found = shell(*words(root, commits[0], "HEAD", "--case", CASE, "--most-measurements", "1"))
+    monkeypatch.setattr(bisect, "_MOST", 1)
+    found = shell(*words(root, commits[0], "HEAD", CASE))
     assert 2 == found.code
     assert "undecided, the most measurements ended the search" in found.out
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
-    [(("HEAD~1", "HEAD"), "bisect needs --case"), (("HEAD", "HEAD~1", "--case", CASE), "HEAD is not among the first"),
-     (("nonsense", "HEAD", "--case", CASE), "'nonsense' is no record"),
-     (("HEAD~1", "HEAD", "--case", "double"), "choose one of double[n=1000], ")],
+    [(("HEAD~1", "HEAD"), "bisect needs one case after both commits"),
+     (("HEAD", "HEAD~1", CASE), "HEAD is not among the first"),
+     (("nonsense", "HEAD", CASE), "'nonsense' is no record"),
+     (("HEAD~1", "HEAD", "double"), "choose one of double[n=1000], ")],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence(shell, history, options, problem):
     found = shell(*words(history[0], *options))
@@ -99,12 +101,12 @@ def test_a_mistake_is_one_sentence(shell, history, options, problem):
 def test_a_commit_that_is_wrong_is_left_out(shell, history, script):
     root, commits = history
     script({"triple*": {"with_source": {"5.0f": {"wrong": True}}}})
-    found = shell(*words(root, commits[1], commits[3], "--case", CASE, "--state", "state.json", "--json"))
+    found = shell(*words(root, commits[1], commits[3], CASE, "--state", "state.json", "--json"))
     assert 1 == found.code, found.err
     (change,) = found.json["changes"]
     assert ([commits[3]], [commits[2]]) == (change["commits"], change["or_before"])
     assert "1 could not be; most likely" in found.err
-    again = shell(*words(root, commits[1], commits[3], "--case", CASE, "--state", "state.json"))
+    again = shell(*words(root, commits[1], commits[3], CASE, "--state", "state.json"))
     head = f"changed by {commits[3][:10]} commit 3, or one of 1 before it that could not be measured ("
     assert head in again.out
     assert f"commit 2 (not measured: {CASE} on null: y[" in again.out
@@ -114,7 +116,7 @@ def test_a_commit_that_is_wrong_is_left_out(shell, history, script):
 def test_the_ends_have_to_be_right(shell, history, script, end):
     root, commits = history
     script({"triple*": {"with_source": {("3.0f", "4.0f")[end]: {"wrong": True}}}})
-    found = shell(*words(root, commits[0], commits[1], "--case", CASE))
+    found = shell(*words(root, commits[0], commits[1], CASE))
     assert 2 == found.code
     assert CASE not in found.out
     assert (f"{commits[0][:12]} has to be measured" in found.err) == (end == 0)
@@ -124,7 +126,7 @@ def test_the_ends_have_to_be_right(shell, history, script, end):
 def test_a_case_of_a_label_that_is_not_configured_is_measured(shell, history):
     root, commits = history
     Path("prism-bench.toml").write_text(f'catalogue = "{root}/kernels"\nlabels = ["S0"]\n')
-    found = shell(*words(root, commits[2], commits[3], "--case", LARGE, "--json"))
+    found = shell(*words(root, commits[2], commits[3], LARGE, "--json"))
     assert 1 == found.code, found.err
     assert [[commits[3]]] == found.json["culprits"]
 
@@ -161,7 +163,7 @@ def test_compiling_takes_from_the_time_limit_and_the_noise_floor_is_read(shell, 
     monkeypatch.setattr(bisect, "_nodes", compile_slowly)
     monkeypatch.setattr(bisecting, "bisected", searched)
     limits = ("--time-limit", "500", "--noise", floors())
-    found = shell(*words(root, commits[0], "HEAD", "--case", CASE, *limits))
+    found = shell(*words(root, commits[0], "HEAD", CASE, *limits))
     assert 2 == found.code
     assert "undecided, the time limit ended the search" in found.out
     assert 0 == seen["seconds"]

@@ -96,8 +96,6 @@ def test_bad_input_is_refused(shell, tmp_path):
         ("CASES", "null"),
         ("--filter", "null"),
         ("--least", "0.1"),
-        ("--recent", "3"),
-        ("--asv", "results"),
         ("--noise", "floors"),
     ],
     ids=lambda words: words[0],

@@ -62,9 +62,9 @@ def test_a_case_that_the_catalogue_has_not_is_an_error(shell, mine):
 
 
 def test_a_record_of_another_device_is_refused(shell, mine):
-    found = shell("check", "--accept", kept(triple()), *mine, "--require-device", "NVIDIA H100")
+    found = shell("check", "--accept", kept(triple()), *mine, "--machine", "nvidia-h100")
     assert 2 == found.code
-    assert "old.json.gz: it is of NVIDIA H200, not of NVIDIA H100" in found.err
+    assert "old.json.gz: it is of nvidia-h200, not of nvidia-h100" in found.err
 
 
 def test_a_record_without_times_is_refused(shell, mine):
@@ -86,11 +86,14 @@ def test_a_record_of_another_protocol_is_shown_and_not_held(shell, mine, words):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (("--accept", "--github"), "--github: leave it out with --accept"),
-        (("--accept", "--markdown", "gate.md"), "--markdown: leave it out with --accept"),
+        (
+            ("--accept", "--output", "gate.md"),
+            "--output gate.md: its ending is none of .toml, which can be written here",
+        ),
         (("--accept", "--alert"), "--alert: leave it out with --accept"),
-        (("--output", "b.toml"), "--output: it is for --accept"),
-        (("--require-device", "NVIDIA H200"), "--require-device: it is for --accept"),
+        (("--output", "b.toml"), "--output b.toml: its ending is none of .md, .xml, which can be written here"),
+        (("--output", "b.md", "-o", "c.md"), "--output c.md: b.md is written in this form"),
+        (("--machine", "nvidia-h200"), "--machine: it is for --accept"),
     ],
 )
 def test_options_of_the_other_form_are_refused(shell, mine, words, sentence):

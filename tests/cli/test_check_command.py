@@ -28,6 +28,7 @@ SKIPPED = case_result("triple", status="skipped", reason="no memory")
 def check(shell, toys, tmp_path, monkeypatch):
     """A function that saves a record and checks it."""
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
 
     def run(record, *words):
         store.save(record, store.path_for(record, tmp_path / "reports" / "runs"))
@@ -47,30 +48,33 @@ def test_the_newest_record_is_taken(check):
     assert 0 == check(record_of(OK, created="2026-11-21T00:00:00")).code
 
 
-def test_json_is_alone_on_its_stream(check):
-    found = check(gpu_record(), "--json", "--github")
+def test_json_is_alone_on_its_stream(check, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    found = check(gpu_record(), "--json")
     assert found.code == found.json["exit_code"] == 3
     assert "::notice title=prism-bench check::" in found.err
 
 
-def test_annotations_are_printed_beside_the_text(check):
-    found = check(record_of(WRONG), "--github")
+def test_annotations_are_printed_beside_the_text_on_github(check, monkeypatch):
+    assert "::error" not in check(record_of(WRONG)).out
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    found = check(record_of(WRONG))
     assert "::error title=wrong%3A triple[n=100]::y[0] is 2, the reference says 1%0A" in found.out
     assert "Wrong: 1 case wrong." in found.out
 
 
 def test_documents_are_written(check):
-    check(gpu_record(), "--markdown", "out/gate.md", "--junit", "out/gate.xml")
+    check(gpu_record(), "--output", "out/gate.md", "--output", "out/gate.xml")
     assert Path("out/gate.md").read_text().startswith("<!-- prism-bench check -->")
     assert "testsuites" == Xml.parse("out/gate.xml").getroot().tag
 
 
-@pytest.mark.parametrize("option", ["--markdown", "--junit"])
-def test_a_document_that_cannot_be_written_is_named(check, option):
+@pytest.mark.parametrize("ending", ["md", "xml"])
+def test_a_document_that_cannot_be_written_is_named(check, ending):
     Path("file").write_text("in the way")
-    found = check(record_of(OK), option, "file/gate")
+    found = check(record_of(OK), "--output", f"file/gate.{ending}")
     assert 2 == found.code
-    assert found.err.startswith("prism-bench: cannot write file/gate: ") and 1 == found.err.count("\n")
+    assert found.err.startswith(f"prism-bench: cannot write file/gate.{ending}: ") and 1 == found.err.count("\n")
 
 
 def test_a_record_that_is_none_is_named(shell, toys, tmp_path):

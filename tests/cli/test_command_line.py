@@ -136,3 +136,37 @@ def test_a_reader_that_goes_away_is_no_error():
     process.stderr.close()
     process.wait()
     assert "" == words
+
+
+def asking(**environment):
+    """What `prism-bench` answers a shell, and the modules that it loaded."""
+    script = "import sys, atexit; atexit.register(lambda: print(*sys.modules, file=sys.stderr)); "
+    script += "sys.argv = ['prism-bench']; from prism_bench.cli import main; main()"
+    asked = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=asked)
+    assert 0 == done.returncode, done.stderr
+    return done.stdout, set(done.stderr.split())
+
+
+def completed(words, place):
+    """What bash offers for the word at the place, and the modules that were loaded."""
+    offered, loaded = asking(_PRISM_BENCH_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(place))
+    return set(offered.split()), loaded
+
+
+def test_a_shell_completes_commands_and_options():
+    assert {"compare", "compile", "comment"} == completed("prism-bench com", 1)[0]
+    assert {"--itself"} == completed("prism-bench compare main --it", 3)[0]
+    assert {"--pull-request"} == completed("prism-bench comment --pu", 2)[0]
+    assert set() == completed("prism-bench noise --pu", 2)[0]
+
+
+def test_a_shell_loads_its_completion():
+    assert "COMP_WORDS" in asking(_PRISM_BENCH_COMPLETE="source_bash")[0]
+
+
+def test_a_completion_loads_no_command_that_is_only_named():
+    loaded = completed("prism-bench com", 1)[1]
+    assert "prism_bench.cli.commands" in loaded
+    assert not loaded & {"numpy", "rich", "prism_bench.cli.run", "prism_bench.catalogue"}
+    assert not completed("prism-bench run --la", 2)[1] & {"numpy", "prism_bench.cli.compare"}

@@ -130,7 +130,7 @@ def test_a_damaged_noise_floor_is_named(shell, two):
 
 def test_two_folders_are_measured_in_turn(shell, toys, tmp_path):
     copy = shutil.copytree(toys[1], tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
-    words = ("compare", toys[1], copy, *ONCE, *toys, "--filter", "triple", "--all", "--all-cases")
+    words = ("compare", toys[1], copy, *ONCE, *toys, "--filter", "triple", "--all")
     found = shell(*words, "--records", "kept")
     assert 0 == found.code
     assert "1 inconclusive  copy against toys" in found.out
@@ -144,18 +144,24 @@ def scripted(name, seconds):
 
 @pytest.mark.parametrize(
     ("words", "count"),
-    [((), 3), (("--processes", "2"), 2), (("--processes", "1", "--most-processes", "3", "--least", "0"), 3)],
+    [((), 3), (("--processes", "2"), 2), (("--processes", "1-3", "--least", "0"), 3)],
 )
 def test_processes_are_added_until_a_case_is_decided_or_the_most_are_measured(shell, toys, words, count):
     """Nothing is the same for `--least 0`, so that such a case is measured in as many processes as there may be."""
-    shell("compare", toys[1], toys[1], "--backend", "null", *toys, "--filter", "triple", "--all-cases",
+    shell("compare", toys[1], toys[1], "--backend", "null", *toys, "--filter", "triple", "--all",
           "--records", "kept", *words)  # fmt: skip
     assert count == processes_of("kept/b.json.gz")
 
 
-def test_the_most_processes_are_no_fewer_than_the_first(shell, toys):
-    found = shell("compare", toys[1], toys[1], *QUICK, *toys, "--most-processes", "1")
-    assert (2, True) == (found.code, "--most-processes 1: at least the 2 processes" in found.err)
+@pytest.mark.parametrize("text", ["5-3", "0", "0-3", "many", "3-", "-3", "2.5"])
+def test_a_number_of_processes_is_one_or_a_range(shell, toys, text):
+    found = shell("compare", toys[1], toys[1], "--backend", "null", *toys, f"--processes={text}")
+    assert (2, True) == (found.code, "Invalid value for '--processes'" in found.err)
+
+
+def test_only_a_comparison_adds_processes(shell, toys):
+    found = shell("run", *toys, "--backend", "null", "--processes", "3-15")
+    assert (2, True) == (found.code, "3-15: only compare adds processes; give one number" in found.err)
 
 
 def processes_of(path):
@@ -165,7 +171,7 @@ def processes_of(path):
 def test_an_option_is_compared_through_the_environment_of_one_side(shell, toys):
     words = ("compare", toys[1], toys[1], *QUICK, *toys, "--filter", "triple")
     # Other variables may make the same code take another time: everything is measured.
-    found = shell(*words, "--env-a", scripted("a.json", 1e-5), "--env-b", scripted("b.json", 2e-5))
+    found = shell(*words, "--env", "A:" + scripted("a.json", 1e-5), "--env", "B:" + scripted("b.json", 2e-5))
     assert 1 == found.code
     assert "1 slower  B against A" in found.out
     assert "control" not in found.out
@@ -177,10 +183,10 @@ def test_a_variant_is_compared_with_its_kernel(shell, toys):
     assert ["double[n=1000]"] == [case["case"] for case in found.json["cases"]]
 
 
-@pytest.mark.parametrize("word", ["NAME", "=x"])
-def test_an_environment_is_written_name_value(shell, toys, word):
-    found = shell("compare", toys[1], toys[1], *QUICK, "--env-b", word)
-    assert (2, f"prism-bench: --env-b {word}: write NAME=VALUE\n") == (found.code, found.err)
+@pytest.mark.parametrize("word", ["NAME", "=x", "NAME=x", "B:NAME", "B:=x", "C:NAME=x"])
+def test_an_environment_names_its_side(shell, toys, word):
+    found = shell("compare", toys[1], toys[1], *QUICK, "--env", word)
+    assert (2, f"prism-bench: --env {word}: write A:NAME=VALUE or B:NAME=VALUE\n") == (found.code, found.err)
 
 
 @pytest.fixture
@@ -274,7 +280,7 @@ def test_a_comment_is_no_change_and_nothing_is_measured(shell, foreign):
     assert 0 == found.code, found.err
     assert "4 same machine code  working tree against mine" == found.out.splitlines()[1].rstrip()
     assert "changed: 0 of 4 cases" in found.out
-    assert "nothing is measured; --all-cases measures all" in found.out
+    assert "nothing is measured; --all measures all" in found.out
     assert not Path("kept").exists()
 
 

@@ -52,7 +52,7 @@ def test_a_kernel_that_was_deleted_is_a_note(commented, project):
 
 def test_a_broken_spec_is_broken_where_other_cases_are_measured_too(commented, project):
     (project / "kernels" / "arith" / "triple.py").write_text("spec = 1 +\n")
-    code, _, text = commented("main", "--all-cases")
+    code, _, text = commented("main", "--all")
     assert 1 == code
     assert "1 broken" in text.splitlines()[2]
 

@@ -33,7 +33,7 @@ def test_floors_are_shown_kept_and_used(shell, toys):
         *toys,
         "--filter",
         "triple",
-        "--all-cases",
+        "--all",
         "--json",
     )
     (case,) = shell(*words).json["cases"]

@@ -43,13 +43,13 @@ def test_json_holds_the_entries_and_nothing_else(nvrtc, shell, toys):
 
 
 def test_growth_against_the_stored_table_ends_with_1_and_is_told(nvrtc, shell, toys, tmp_path):
-    table = tmp_path / "resources.csv"
-    assert 0 == shell("compile", *toys, "--table", table, "--update").code
-    assert 0 == shell("compile", *toys, "--table", table).code
+    table = tmp_path / "reports" / "compile" / "resources.csv"
+    assert 0 == shell("compile", *toys, "--write").code
+    assert 0 == shell("compile", *toys).code
     text = table.read_text().splitlines()
     kernel, entry, architecture, _, *rest = text[1].split(",")
     table.write_text("\n".join([text[0], ",".join([kernel, entry, architecture, "1", *rest]), *text[2:]]))
-    found = shell("compile", *toys, "--table", table)
+    found = shell("compile", *toys)
     assert 1 == found.code
     assert f"{kernel}: {entry} on sm_{architecture} takes " in found.out
     assert "registers, 1 before" in found.out
@@ -57,18 +57,18 @@ def test_growth_against_the_stored_table_ends_with_1_and_is_told(nvrtc, shell, t
 
 def test_an_update_by_a_variants_name_keeps_its_kernels_other_entries(nvrtc, shell, toys, tmp_path):
     table = tmp_path / "resources.csv"
-    shell("compile", *toys, *HOPPER, "--table", table, "--update")
+    shell("compile", *toys, *HOPPER, "--against", table, "--write")
     whole = read_table(table)
-    assert 0 == shell("compile", *toys, *HOPPER, "--table", table, "--update", "--filter", "double:by_adding").code
+    assert 0 == shell("compile", *toys, *HOPPER, "--against", table, "--write", "--filter", "double:by_adding").code
     assert whole == read_table(table)
 
 
 def test_an_update_of_one_architecture_keeps_the_others(nvrtc, shell, toys, tmp_path):
     table = tmp_path / "resources.csv"
-    shell("compile", *toys, "--table", table, "--update")
+    shell("compile", *toys, "--against", table, "--write")
     whole = read_table(table)
     write_table(table, [row for row in whole if row.architecture != "90"])
-    assert 0 == shell("compile", *toys, *HOPPER, "--table", table, "--update").code
+    assert 0 == shell("compile", *toys, *HOPPER, "--against", table, "--write").code
     assert whole == read_table(table)
 
 
@@ -119,7 +119,7 @@ def test_against_a_commit_exactly_the_changed_kernels_are_reported(nvrtc, shell,
 
 
 def test_against_a_table_the_changed_resources_are_reported(nvrtc, shell, toys, history):
-    assert 0 == shell("compile", *toys, *HOPPER, "--table", "old.csv", "--update").code
+    assert 0 == shell("compile", *toys, *HOPPER, "--against", "old.csv", "--write").code
     found = shell(*history, "old.csv", "--json")
     assert ({"triple"}, 0) == ({one["kernel"] for one in found.json["changes"]}, found.code)
 
@@ -159,3 +159,9 @@ def test_spills_that_grew_end_with_1(nvrtc, shell, history):
 def test_against_nothing_is_one_sentence(shell, history, word, problem):
     found = shell(*history, word)
     assert (2, True) == (found.code, problem in found.err)
+
+
+def test_only_a_table_is_written(shell, toys):
+    found = shell("compile", *toys, "--write", "--against", "HEAD")
+    message = "prism-bench: --against HEAD: --write writes a table; name one that ends with .csv\n"
+    assert (2, message) == (found.code, found.err)

@@ -99,7 +99,7 @@ def test_the_catalogue_of_an_installed_package_is_never_used_silently(shell, tmp
     cure = "'prism-bench init' sets up yours, or --catalogue FOLDER names it"
     assert f"catalogue: the bundled one; {cure}\n" == found.err
     assert "" == shell("list", "double", "--catalogue", package / "kernels").err
-    for words in (("compare",), ("compare", "main"), ("bisect", "main", "--case", "double[n=1000]")):
+    for words in (("compare",), ("compare", "main"), ("bisect", "main", "double[n=1000]")):
         refused = shell(*words, "--backend", "null")
         assert 2 == refused.code
         assert "the bundled catalogue has no history: run 'prism-bench init', or give --catalogue" in refused.err

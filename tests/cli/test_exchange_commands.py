@@ -147,9 +147,8 @@ def test_where_nothing_comes_in_the_reasons_are_printed(shell, tmp_path):
     assert (2, 1) == (found.code, found.out.count("record: "))
     reason = "sorting.peakmem_sort is left out: its unit is bytes"
     assert [f"{empty}: nothing can be imported: {reason}", reason] == found.err.splitlines()
-    for words in (("import", tmp_path / "a"), ("trend", "--runs", tmp_path / "none", "--asv", tmp_path / "a")):
-        found = shell(*words)
-        assert (2, reason) == (found.code, found.err.splitlines()[0])
+    found = shell("import", tmp_path / "a")
+    assert (2, reason) == (found.code, found.err.splitlines()[0])
 
 
 def test_one_file_named_twice_is_told_once(shell, tmp_path):
@@ -193,7 +192,7 @@ def test_all_records_become_one_table_of_medians(shell):
     kept(record_of(case_result("k", times={"cold_time": 1e-3})))
     broken = kept(record_of(case_result("k"), created="2026-01-01T00:00:00"))
     broken.write_bytes(b"{")
-    found = shell("export", "--all-records", "--output", "all.csv")
+    found = shell("export", "--all", "--output", "all.csv")
     frame = pandas.read_csv("all.csv")
     assert {"laptop", "nvidia-h200"} == set(frame["machine"])
     assert [1e-3] == pytest.approx(frame.loc[frame["case"] == "k[n=100]", "value"].tolist())
@@ -204,13 +203,13 @@ def test_records_become_results_of_asv(shell):
     kept(gpu_record())
     kept(cpu_record(commit="f" * 40))
     kept(record_of(case_result("k"), commit=None, created="2026-01-01T00:00:00"))
-    found = shell("export", "--all-records", "--format", "asv", "--output", "asv", "--json")
+    found = shell("export", "--all", "--format", "asv", "--output", "asv", "--json")
     assert (0, 2) == (found.code, len(found.json["written"]))
     assert "by commit" in found.err
     assert 2 == json.loads(Path(found.json["written"][0]).read_text())["version"]
 
 
-def test_trend_reads_results_of_asv_too(shell, tmp_path):
+def test_trend_reads_imported_results_of_asv(shell, tmp_path):
     for index in range(30):
         rows = {
             "sorting.time_sort": [
@@ -221,7 +220,8 @@ def test_trend_reads_results_of_asv_too(shell, tmp_path):
             ]
         }
         asv(tmp_path / "asv", commit=f"{index:02d}23456789abcdef", rows=rows)
-    found = shell("trend", "--asv", tmp_path / "asv", "--json")
+    assert 0 == shell("import", tmp_path / "asv").code
+    found = shell("trend", "--json")
     (step,) = found.json["steps"]
     assert ("sorting.time_sort[n=1,kind=heap]", pytest.approx(1.2)) == (step["key"]["case"], step["ratio"])
     assert (1, "sources") == (found.code, step["cause"]["kind"])
@@ -232,7 +232,7 @@ def test_trend_reads_results_of_asv_too(shell, tmp_path):
     [
         ((), "where to?"),
         (("--output", "x.xlsx"), "unknown format 'xlsx'"),
-        (("x.json.gz", "--all-records", "--output", "x.csv"), "leave out the record's name"),
+        (("x.json.gz", "--all", "--output", "x.csv"), "leave out the record's name"),
         (("x.json.gz", "--output", "x.csv"), "x.json.gz: no such record"),
         (("--output", "x.csv"), "no run record below reports/runs"),
         (("--output", "x.json", "--format", "nvbench", "--all-records"), "a file of nvbench holds one record"),

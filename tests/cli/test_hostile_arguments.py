@@ -24,7 +24,7 @@ SOURCES = (
 SMALL = {
     "backend": ("--backend", "null"), "filter": ("--filter", "double"), "label": ("--label", "S0"),
     "processes": ("--processes", "1"), "peers": ("--no-peers",), "catalogue": ("--catalogue", TOYS),
-    "task": ("--task", "double"), "seconds": ("--seconds", "0"), "once": ("--once",), "duration": ("--duration", "0"),
+    "seconds": ("--seconds", "0"),
     "since": ("--since", "7d"),
 }  # fmt: skip
 # Forms of a command that take the option, where not all do or where they read it differently.

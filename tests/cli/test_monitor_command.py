@@ -20,7 +20,7 @@ def quiet(tmp_path, monkeypatch):
 
 
 def test_once_as_json_is_the_documented_shape(shell, gpu):
-    found = shell("monitor", "--once", "--json")
+    found = shell("monitor", "--seconds", "0", "--json")
     assert (0, "") == (found.code, found.err)
     assert ["status", "kernels", "alerts", "report"] == list(found.json)
     assert 35.0 == found.json["status"]["gpu_utilization"]
@@ -29,7 +29,7 @@ def test_once_as_json_is_the_documented_shape(shell, gpu):
 
 def test_once_for_people(shell, gpu):
     gpu.set(0, reasons=4, processes="77:2000000000")
-    shown = shell("monitor", "--once").out
+    shown = shell("monitor", "--seconds", "0").out
     assert "a single look" in shown
     assert "Ctrl-C" not in shown
     for words in ("NVIDIA H200", "35 %", "30.0 GB of 150 GB", "SM 1.98 GHz", "310 W of 700 W", "41 C", "sw power cap",
@@ -38,21 +38,21 @@ def test_once_for_people(shell, gpu):
 
 
 def test_json_lines_for_a_while(shell, gpu):
-    lines = shell("monitor", "--json", "--interval", "0.1", "--duration", "0.3").out.splitlines()
+    lines = shell("monitor", "--json", "--interval", "0.1", "--seconds", "0.3").out.splitlines()
     assert lines
     assert all("status" in json.loads(line) for line in lines)
 
 
 def test_a_pipe_gets_a_line_per_look_and_alerts_of_their_own(shell, gpu):
     gpu.set(0, memory_used=145_000_000_000)
-    lines = shell("monitor", "--interval", "0.1", "--duration", "0.1").out.splitlines()
+    lines = shell("monitor", "--interval", "0.1", "--seconds", "0.1").out.splitlines()
     assert "0: 35 %, 145 GB, 1980 MHz, 310 W, 41 C" in lines[0]
     assert "critical raised: 96.67 % of the memory in use" in lines
 
 
 def test_rules_can_be_changed(shell, gpu):
     Path("alerts.toml").write_text("[memory]\nabove = 0.1\nclear = 0.05\n")
-    found = shell("monitor", "--once", "--json", "--alerts", "alerts.toml")
+    found = shell("monitor", "--seconds", "0", "--json", "--alerts", "alerts.toml")
     (alert,) = found.json["alerts"]["active_alerts"]
     assert ("warning", "20 % of the memory in use", "memory_share", 0.2, "memory") == tuple(
         alert[key] for key in ("severity", "message", "metric", "value", "rule")
@@ -60,7 +60,7 @@ def test_rules_can_be_changed(shell, gpu):
 
 
 def test_a_csv_is_written_beside(shell, gpu):
-    shell("monitor", "--once", "--csv", "gpu.csv")
+    shell("monitor", "--seconds", "0", "--output", "gpu.csv")
     assert 2 == len(Path("gpu.csv").read_text().splitlines())
 
 
@@ -68,13 +68,13 @@ def test_a_csv_is_written_beside(shell, gpu):
     ("words", "said"),
     [
         (("--device", "5"), "unknown device '5'"),
-        (("--csv", "none/gpu.csv"), "cannot write none/gpu.csv"),
+        (("--output", "none/gpu.csv"), "cannot write none/gpu.csv"),
         (("--alerts", "none.toml"), "none.toml: not a readable TOML file"),
         (("--sort-by", "avgtime"), "unknown order of kernels 'avgtime'; did you mean avg_time"),
     ],
 )
 def test_a_mistake_is_one_line_and_ends_with_2(shell, gpu, words, said):
-    found = shell("monitor", "--once", *words)
+    found = shell("monitor", "--seconds", "0", *words)
     assert 2 == found.code
     assert 1 == len(found.err.splitlines())
     assert said in found.err
@@ -82,7 +82,7 @@ def test_a_mistake_is_one_line_and_ends_with_2(shell, gpu, words, said):
 
 def test_without_nvml_it_ends_with_2_and_says_why(shell, gpu):
     gpu.library(init="!9")
-    found = shell("monitor", "--once", "--json")
+    found = shell("monitor", "--seconds", "0", "--json")
     assert (2, "") == (found.code, found.out)
     assert "Driver Not Loaded" in found.err
 
@@ -92,7 +92,7 @@ def test_a_device_lost_on_the_way_ends_with_2_and_is_shown(shell, gpu, monkeypat
 
     line = monitor._line
     monkeypatch.setattr(monitor, "_line", lambda moment: (line(moment), gpu.set(0, lost=1)))
-    found = shell("monitor", "--interval", "0.1", "--duration", "1")
+    found = shell("monitor", "--interval", "0.1", "--seconds", "1")
     lines = found.out.splitlines()
     assert 2 == found.code
     assert "35 %" in lines[0]
@@ -110,7 +110,7 @@ def test_a_terminal_is_drawn_on_and_survives_a_change_of_its_size(gpu, seen, ter
 
     parent, child = pty.openpty()
     fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-    command = [sys.executable, "-m", "prism_bench", "monitor", "--interval", "0.1", "--duration", "0.6"]
+    command = [sys.executable, "-m", "prism_bench", "monitor", "--interval", "0.1", "--seconds", "0.6"]
     environment = {**os.environ, "TERM": terminal, "PYTHONPATH": str(HOUSE)}
     process = subprocess.Popen(command, stdin=child, stdout=child, stderr=child, env=environment)
     os.close(child)
@@ -135,7 +135,7 @@ def test_a_terminal_is_drawn_on_and_survives_a_change_of_its_size(gpu, seen, ter
 
 
 def test_a_reader_that_leaves_ends_it_quietly(gpu, seen):
-    command = [sys.executable, "-m", "prism_bench", "monitor", "--json", "--interval", "0.1", "--duration", "5"]
+    command = [sys.executable, "-m", "prism_bench", "monitor", "--json", "--interval", "0.1", "--seconds", "5"]
     environment = {**os.environ, "PYTHONPATH": str(HOUSE)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as process:
         assert b"status" in process.stdout.readline()
@@ -145,7 +145,7 @@ def test_a_reader_that_leaves_ends_it_quietly(gpu, seen):
 
 def test_the_exporter_says_where_it_serves(shell, gpu):
     pytest.importorskip("prometheus_client")
-    found = shell("monitor", "--serve", "0", "--duration", "0.1", "--interval", "0.1")
+    found = shell("monitor", "--serve", "0", "--seconds", "0.1", "--interval", "0.1")
     assert 0 == found.code
     assert found.out.startswith("serving http://127.0.0.1:")
 
@@ -174,8 +174,8 @@ def test_a_place_that_nothing_can_be_served_at_is_refused(shell, gpu, place):
 
 
 def test_what_is_shown_is_not_served(shell, gpu):
-    found = shell("monitor", "--serve", "0", "--once")
-    assert (2, "prism-bench: --once: leave it out with --serve\n") == (found.code, found.err)
+    found = shell("monitor", "--serve", "0", "--output", "gpu.csv")
+    assert (2, "prism-bench: --output: leave it out with --serve\n") == (found.code, found.err)
 
 
 def test_the_exporter_names_what_replaces_it(shell):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-CASE = ("--case", "triple[n=1000]")
-GOOD = ("--case", "double[n=1000]")
+CASE = ("--filter", "triple[n=1000]")
+GOOD = ("--filter", "double[n=1000]")
 QUICK = ("--backend", "null")
 
 

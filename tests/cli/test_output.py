@@ -85,7 +85,7 @@ def test_a_cache_that_cannot_be_written_is_the_machines_fault(shell, toys, tmp_p
 
 def test_an_error_of_the_system_names_its_path(shell, toys, tmp_path):
     (tmp_path / "file").write_text("")
-    found = shell("export", "--all-records", "--output", tmp_path / "file" / "x.csv", "--runs", tmp_path)
+    found = shell("export", "--all", "--output", tmp_path / "file" / "x.csv", "--runs", tmp_path)
     assert 2 == found.code
     assert str(tmp_path / "file") in found.err
 

@@ -77,7 +77,6 @@ def test_what_is_too_small_or_too_old_is_no_bad_finding(shell, nights):
     nights()
     assert 0 == shell("trend", "--least", "0.15").code
     assert 1 == shell("trend", "--least", "0.01").code
-    assert 0 == shell("trend", "--recent", "5").code
     for wrong in ("0", "-1", "nan", "1"):
         found = shell("trend", "--least", wrong)
         assert (2, True) == (found.code, "must be between" in found.err)

@@ -93,7 +93,7 @@ def test_bisect_measures_no_reference_where_sources_alone_changed(shell, git, tm
     for number in (4, 5):
         changed(tmp_path, "triple.cu", f"{number - 1}.0f", f"{number}.0f")
         git("commit", "-q", "-a", "-m", str(number))
-    found = shell("bisect", first, "HEAD", "--case", CASE, "--catalogue", "kernels", *NUMPY)
+    found = shell("bisect", first, "HEAD", CASE, "--catalogue", "kernels", *NUMPY)
     is_refused_at_once(found)
 
 
@@ -103,7 +103,8 @@ def test_bisect_folds_commits_of_one_reference(shell, git, tmp_path, monkeypatch
     git("commit", "-q", "-a", "-m", "source")
     changed(tmp_path, "triple.py", "3 * x", "x + x + x")
     git("commit", "-q", "-a", "-m", "reference")
-    words = ("bisect", first, "HEAD", "--case", CASE, "--catalogue", "kernels", *NUMPY, "--most-measurements", "1")
+    monkeypatch.setattr("prism_bench.cli.bisect._MOST", 1)
+    words = ("bisect", first, "HEAD", CASE, "--catalogue", "kernels", *NUMPY)
     found = shell(*words, "--processes", "1", "--json")
     assert "3 commits, 2 of different code" in found.err
     assert "Times are those of the NumPy reference" in found.err

@@ -52,7 +52,7 @@ def test_the_stored_table_covers_every_entry_and_nothing_else():
         if request.language == CUDA
     }
     stored = {row.key for row in STORED if ":" not in row.kernel}
-    advice = "run: prism-bench compile --update"
+    advice = "run: prism-bench compile --write"
     assert (set(), set()) == (wanted - stored, stored - wanted), advice
 
 

@@ -118,7 +118,7 @@ def test_a_launch_that_raises_is_named(two, by):
 
 
 def test_all_cases_are_measured_where_there_is_a_reason(two, by):
-    found = selected(two(), Device(), by, "--all-cases is given")
+    found = selected(two(), Device(), by, "--all is given")
     assert {"control", "measured"} == {one.role for one in found.cases}
     assert len(found.cases) == len(restricted(two(), found)[0].cases)
 

@@ -468,8 +468,7 @@ def with_selection(
     cases = (*comparison.cases, *_unmeasured_rows(rest, comparison.names, metric))
     count = sum(row.verdict == UNMEASURED for row in cases)
     doubts = tuple(
-        f"{doubt}: {count_text(count, 'case')} without a measurement may take another time, too; "
-        "--all-cases measures all"
+        f"{doubt}: {count_text(count, 'case')} without a measurement may take another time, too; --all measures all"
         for doubt in (_doubts(comparison, records) if count else ())
     )
     return replace(comparison, cases=cases, selection=selection, doubts=doubts)

@@ -201,7 +201,7 @@ def _summary(selection: Selection) -> Iterator[str]:
     elif changed:
         yield f"not measured: {same} of the same machine code; {control} were measured as the control"
     else:
-        yield "nothing is measured; --all-cases measures all"
+        yield "nothing is measured; --all measures all"
     if selection.by == "source text":
         yield "by the text of sources, their headers and options: the same text gives the same machine code"
     if selection.by == "reference":

@@ -70,7 +70,7 @@ def _notes(gate: Gate) -> Iterator[Text]:
             yield _note(first[group.cases[0], group.text], also=group.cases[1:])
         rest = sum(len(group.cases) for group in groups[_MOST_NOTES:])
         if rest:
-            yield Text(f"    and {rest} more {kind}: --json or --markdown shows them", style="dim")
+            yield Text(f"    and {rest} more {kind}: --json or --output shows them", style="dim")
 
 
 def _note(check: GateCheck, also: Sequence[str]) -> Text:

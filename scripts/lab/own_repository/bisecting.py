@@ -51,7 +51,6 @@ def searched(history: PlantedHistory, added: int, effort: SearchEffort) -> Searc
             "bisect",
             commits[0],
             commits[-1],
-            "--case",
             CASE,
             "--json",
             "--backend",
