@@ -202,27 +202,14 @@ def test_machine_code_is_compared_with_the_base_of_a_pull_request(tmp_path, step
     assert f"compile --against {bases[1].strip()}\n" == (tmp_path / "log").read_text()
 
 
-def github_comment():
+def test_the_page_of_a_comment_is_a_variable_of_the_project():
+    """Not the file that a stranger's code wrote."""
     steps = yaml.safe_load(GPU)["jobs"]["comment"]["steps"]
-    (step,) = [one for one in steps if "comment comparison.json" in one.get("run", "")]
-    assert "${{ vars.PRISM_BENCH_PAGE }}" == step["env"]["PAGE"]
-    return step["run"], "PAGE"
-
-
-def gitlab_comment():
+    (step,) = [step for step in steps if "comment comparison.json" in step.get("run", "")]
+    assert "${{ vars.PRISM_BENCH_PAGE }}" == step["env"]["PRISM_BENCH_PAGE"]
+    assert "prism-bench comment comparison.json --post" == step["run"]
     script = yaml.safe_load(gitlab())["prism-bench-comment"]["script"]
-    return next(one for one in script if "comment comparison.json" in one), "PRISM_BENCH_PAGE"
-
-
-@pytest.mark.parametrize("step", [github_comment, gitlab_comment])
-@pytest.mark.parametrize("page", [None, "", "https://example.org/a b"])
-def test_the_page_of_a_comment_is_a_variable_of_the_project(tmp_path, step, page):
-    """Not the file that a stranger's code wrote, and nothing where no variable is set."""
-    script, name = step()
-    program(tmp_path, "prism-bench", """printf '%s\\n' "$@" >> log""")
-    assert 0 == shell(script, tmp_path, **({} if page is None else {name: page})).returncode
-    more = ["--page", page] if page else []
-    assert ["comment", "comparison.json", "--post", *more] == (tmp_path / "log").read_text().splitlines()
+    assert "prism-bench comment comparison.json --post" in script
 
 
 def test_jobs_that_others_need_run_in_merge_requests_of_gitlab():

@@ -25,7 +25,7 @@ def nightly(tmp_path_factory):
     for family in ("tensor", "transformer"):  # asv starts a process for each case
         shutil.rmtree(project.newer / "kernels" / family)
     filters = ("--filter", "vector_add", "--filter", "aardvark")
-    words = ["nightly", "--gpus", "2", "--catalogue", "kernels", "--backend", "null", "--processes", "1", *filters]
+    words = ["nightly", "--workers", "2", "--catalogue", "kernels", "--backend", "null", "--processes", "1", *filters]
     environment = {**project.environment, "PYTHONPATH": str(project.newer)}
     done = subprocess.run(
         [sys.executable, "-m", "prism_bench", *words],

@@ -175,7 +175,7 @@ _SPACE = 600  # characters kept for notes of what was cut
 def comment(comparison: ComparedFile, page: str | None = None) -> str:
     """Return the comment, ending with a newline; `page` is the address of all numbers, UsageError if it is invalid."""
     if page is not None and not _ADDRESS.fullmatch(page):
-        raise UsageError(f"--page {page!r}: give an address such as https://example.org/site/compare.html")
+        raise UsageError(f"the page {page!r}: give an address such as https://example.org/site/compare.html")
     moved = [*comparison.of("slower"), *comparison.of("faster")]
     alarms = [finding.message for finding in comparison.findings if finding.case is None and finding.gravity != "note"]
     warning = ["> [!WARNING]\n" + "\n".join(f"> {text(alarm)}" for alarm in alarms[:5])] if alarms else []

@@ -370,7 +370,7 @@ def require_signer(how: str) -> None:
     """Raise an error unless `how` is `minisign:KEY_FILE` or `sigstore`, and its program is installed."""
     tool, _, key = how.partition(":")
     if how != _SIGSTORE and not (tool == MINISIGN and key):
-        raise UsageError(f"--sign {how}: write minisign:KEY_FILE, or sigstore")
+        raise UsageError(f"--signature {how}: write minisign:KEY_FILE, or sigstore")
     _require_program(tool)
 
 
@@ -396,11 +396,11 @@ def require_signature(place: str, content: bytes, by: str | None) -> str:
     """
     if by is None:
         there = [tool for tool, suffix in _SUFFIXES.items() if fetched_next_to(place, suffix) is not None]
-        return f"signed by {there[0]}, unchecked: --signed-by checks it" if there else "not signed"
+        return f"signed by {there[0]}, unchecked: --signature checks it" if there else "not signed"
     tool, _, signer = by.partition(":")
     identity, _, issuer = signer.partition(",")
     if tool not in _SUFFIXES or not identity or (tool == _SIGSTORE) != bool(issuer):
-        raise UsageError(f"--signed-by {by}: write minisign:PUBLIC_KEY or sigstore:IDENTITY,ISSUER")
+        raise UsageError(f"--signature {by}: write minisign:PUBLIC_KEY or sigstore:IDENTITY,ISSUER")
     signature = fetched_next_to(place, _SUFFIXES[tool])
     if signature is None:
         raise ResultsError(f"{place}: no signature {_SUFFIXES[tool]} next to it")

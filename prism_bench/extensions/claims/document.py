@@ -476,4 +476,6 @@ def read_inside(content: bytes, origin: str) -> bytes:
             return f"{canonical(msgspec.json.decode(element[1]))}\n".encode()
         except (msgspec.MsgspecError, RecursionError, ValueError):
             pass
-    raise ResultsError(f"{origin}: a page without a claim inside; `prism-bench claim --html` writes pages with one")
+    raise ResultsError(
+        f"{origin}: a page without a claim inside; `prism-bench claim --output claim.html` writes pages with one"
+    )

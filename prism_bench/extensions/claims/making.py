@@ -625,4 +625,4 @@ def _only(chosen: Sequence[_Case], names: Sequence[str], wanted: str | None) -> 
     if not chosen and wanted is not None:
         raise unknown("case", wanted, names)
     listed = ", ".join(names[:5]) + (" ..." if len(names) > 5 else "")
-    raise UsageError(f"--case: {count_text(len(chosen), 'case')} chosen and a claim is about one; name it: {listed}")
+    raise UsageError(f"{count_text(len(chosen), 'case')} chosen and a claim is about one; name it: {listed}")

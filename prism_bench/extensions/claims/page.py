@@ -1,6 +1,6 @@
 """Views of claims and replays: HTML page, badge, terminal text and JSON."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
@@ -48,20 +48,14 @@ _STYLES: dict[AnswerWord, str] = {
 _OPTIONAL = {"clock": "SM clock", "registers": "Registers", "code": "Code"}  # columns that all rows may lack
 
 
-def require_places(places: Mapping[str, Path | None], operands: Sequence[str]) -> None:
-    """Raise a UsageError if options name a folder, one file twice, or a file that the command reads."""
+def require_places(places: Sequence[Path | None], operands: Sequence[str]) -> None:
+    """Raise a UsageError for a place of `--output` that is a folder or a file that the command reads."""
     inputs = {Path(operand).resolve() for operand in operands if Path(operand).is_file()}
-    taken: dict[Path, str] = {}
-    for option, place in places.items():
-        if place is None:
-            continue
-        if place.is_dir():
-            raise UsageError(f"{option} {place}: it is a folder; name a file in it")
-        if place.resolve() in inputs:
-            raise UsageError(f"{option} {place}: the command reads this file; name another one to write")
-        if place.resolve() in taken:
-            raise UsageError(f"{option} {place}: {taken[place.resolve()]} writes this file; name another one")
-        taken[place.resolve()] = option
+    for place in places:
+        if place and place.is_dir():
+            raise UsageError(f"--output {place}: it is a folder; name a file in it")
+        if place and place.resolve() in inputs:
+            raise UsageError(f"--output {place}: the command reads this file; name another one to write")
 
 
 def show_claim(claim: Claim, replay: Replay | None, places: tuple[Path | None, Path | None], file: str) -> None:

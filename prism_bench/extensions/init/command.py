@@ -18,11 +18,11 @@ _WithOption = Annotated[
 
 def command(
     folder: Annotated[Path, typer.Argument(help="Set up this folder.")] = Path(),
-    parts: _WithOption = None,
     source: Annotated[
         Path | None,
-        typer.Option("--from", help="Write specs of CUDA and Triton kernels and PyTorch operators below this path."),
+        typer.Argument(help="Write specs of CUDA and Triton kernels and PyTorch operators below this path."),
     ] = None,
+    parts: _WithOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Write the files that a project needs to measure its kernels.

@@ -346,7 +346,7 @@ def _family(source: Path) -> str:
 
 @dataclass(frozen=True)
 class NewProject:
-    """A project that was set up in `root`: its catalogue, the written files, and the specs of `--from`, if any."""
+    """A project that was set up in `root`: its catalogue, the written files, and the specs of its sources, if any."""
 
     root: Path
     catalogue: str

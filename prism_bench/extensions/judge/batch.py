@@ -190,11 +190,11 @@ class JudgeBatch:
         output, page = self.results / f"{candidate.stem}.json", self.results / f"{candidate.stem}.html"
         verdict = self._kept(output, candidate.identity)
         if verdict is None or ("--gpu" in self.arguments and verdict.ruling in _TIMED and not verdict.times):
-            new = output.with_suffix(".new")  # a verdict on other files never gets the final name
+            new = output.with_suffix(".new.json")  # a verdict on other files never gets the final name
             gpu = free.get()
             try:
-                command = ["judge", str(candidate.card), "--task", self.task, "--output", str(new), "--html", str(page)]
-                ended = self.run([*command, "--secret", str(secret), *self.arguments], gpu)
+                command = ["judge", str(candidate.card), self.task, "--output", str(new), "--output", str(page)]
+                ended = self.run([*command, "--seed", str(secret), *self.arguments], gpu)
             finally:
                 free.put(gpu)
             verdict = self._kept(new, candidate.identity)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.cli import options
+from prism_bench.errors import UsageError
 
 if TYPE_CHECKING:
     from prism_bench.extensions.judge.task import JudgeTask
@@ -14,21 +15,18 @@ if TYPE_CHECKING:
 
 
 def command(
-    submission: Annotated[Path, typer.Argument(help="Judge this card (a TOML file), or the folder with one.")],
-    task: Annotated[str, typer.Option("--task", help="Judge by this kernel, or kernel:variant.")],
-    arch: Annotated[
-        list[str] | None, typer.Option(metavar="SM", help="Compile for it; default: the GPU's, or 90.")
-    ] = None,
-    trust_source: Annotated[bool, typer.Option("--trust-source", help="Use no jail: for your own source.")] = False,
+    submission: Annotated[
+        Path,
+        typer.Argument(metavar="CARD", help="Judge this card (a TOML file), the card of this folder, or all below it."),
+    ],
+    task: Annotated[str, typer.Argument(help="Judge by this kernel, or kernel:variant.")],
+    arch: options.ArchitectureOption = None,
+    trust_source: options.TrustOption = False,
     gpu: Annotated[
         bool, typer.Option("--gpu", help="Launch and time on the GPU what the emulator finds right.")
     ] = False,
-    secret: Annotated[int | None, typer.Option(min=0, help="Draw seeds and sizes with that of a verdict.")] = None,
-    many: Annotated[
-        bool, typer.Option("--many", help="Judge all cards below; --output is the verdicts' folder.")
-    ] = False,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write the verdict to this file, too.")] = None,
-    page: Annotated[Path | None, typer.Option("--html", help="Write the verdict as an HTML page to this file.")] = None,
+    seed: options.SeedOption = None,
+    output: options.OutputOption = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
@@ -36,7 +34,11 @@ def command(
 
     A submission is device code and a launch card, no host code. Its source is compiled and run on the CPU emulator in
     a jail: no network, a read-only root, limits of memory, processes and time. Outputs are compared with the task's
-    reference outside of it. With --gpu it is launched from a process that knows no outputs, and timed.
+    reference outside of it. With --gpu it is launched from a process that knows no outputs, and timed. --output writes
+    the verdict (.json) or its page (.html).
+
+    Of a folder with more than one card, or with --output FOLDER, all cards below are judged. The folder of the
+    verdicts, by default verdicts below the cards, gets a leaderboard.
 
     Ends with 1 where it is wrong or refused, 2 where no jail or GPU is there, 3 where not all could be launched.
     """
@@ -44,10 +46,13 @@ def command(
     from prism_bench.extensions.judge.task import task_named
 
     opened = options.open_catalogue(catalogue)
-    if many:
-        arguments = _passed_on(arch or (), trust_source, gpu, catalogue, page)
-        judged_by = task_named(task, opened)
-        raise SystemExit(_judge_many(submission, judged_by, output, arguments, secret=secret, json=json))
+    if submission.is_dir() and (_is_folder(output) or len([*submission.glob("*.toml")]) != 1):
+        if output and not _is_folder(output):
+            raise UsageError(f"--output {output[0]}: a folder of cards gets a folder of verdicts; name one")
+        arguments = _passed_on(arch or (), trust_source, gpu, catalogue)
+        judged_by, results = task_named(task, opened), output[0] if output else submission / "verdicts"
+        raise SystemExit(_judge_many(submission, judged_by, results, arguments, secret=seed, json=json))
+    forms = options.written_forms(output, (".json", ".html"))
     verdict = judge(
         submission,
         task,
@@ -55,10 +60,10 @@ def command(
         architectures=tuple(arch or ()),
         trust_source=trust_source,
         gpu=gpu,
-        secret=secret,
+        secret=seed,
         report=lambda step: options.remark(f"judging: {step}"),
     )
-    _show(verdict, output, page, json=json)
+    _show(verdict, forms.get(".json"), forms.get(".html"), json=json)
     raise SystemExit(verdict.exit_code)
 
 
@@ -75,23 +80,23 @@ def _show(verdict: "JudgeVerdict", output: Path | None, page: Path | None, *, js
     options.show(lambda: verdict_json(verdict), lambda: verdict_view(verdict), json=json)
 
 
-def _passed_on(
-    arch: Sequence[str], trust_source: bool, gpu: bool, catalogue: Path | None, page: Path | None
-) -> list[str]:
-    """Return the options for the command of each candidate; raise a UsageError for `--html`."""
-    from prism_bench.errors import UsageError
+def _is_folder(output: Sequence[Path] | None) -> bool:
+    """Return whether `--output` names the folder of many verdicts."""
+    return output is not None and len(output) == 1 and (output[0].is_dir() or not output[0].suffix)
+
+
+def _passed_on(arch: Sequence[str], trust_source: bool, gpu: bool, catalogue: Path | None) -> list[str]:
+    """Return the options for the command of each candidate."""
     from prism_bench.workflows.compile_table import require_known
 
     require_known(arch)
-    if page:
-        raise UsageError("--many writes a page for each card to the folder --output; --html is for one submission")
     flags = [*(("--trust-source",) if trust_source else ()), *(("--gpu",) if gpu else ())]
     valued = [word for architecture in arch for word in ("--arch", architecture)]
     return [*flags, *valued, *(("--catalogue", str(catalogue)) if catalogue else ())]
 
 
 def _judge_many(
-    folder: Path, task: "JudgeTask", output: Path | None, arguments: Sequence[str], *, secret: int | None, json: bool
+    folder: Path, task: "JudgeTask", results: Path, arguments: Sequence[str], *, secret: int | None, json: bool
 ) -> int:
     """Judge every card of a folder, print the leaderboard, and return 3 if a candidate could not be judged.
 
@@ -100,12 +105,8 @@ def _judge_many(
     import msgspec
     from rich.text import Text
 
-    from prism_bench.errors import UsageError
     from prism_bench.extensions.judge.batch import JudgeBatch, JudgingProcesses, leaderboard_lines, open_gpus, slots
 
-    if not folder.is_dir():
-        raise UsageError(f"{folder}: --many takes a folder of cards")
-    results = output or folder / "verdicts"
     gpus = open_gpus() if "--gpu" in arguments else slots()
     batch = JudgeBatch(
         folder, results, task.spec.name, arguments, gpus, JudgingProcesses(), options.remark, task.hash, secret

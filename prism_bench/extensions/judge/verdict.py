@@ -80,7 +80,7 @@ class JudgeVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     launch, `unchecked` if a case could not be launched anywhere, or no output could be compared. `unjudged` names
     everything without a judgement, with the reason. `struck` are cases that do not count: a kernel without any work
     would pass, or the task's own kernel fails.
-    `secret` drew seeds and sizes, so that `judge --secret` repeats the judgement, and `hidden` names those sizes.
+    `secret` drew seeds and sizes, so that `judge --seed` repeats the judgement, and `hidden` names those sizes.
     `headers_sha256` is of all headers that a source could include, `task_sha256` of the task's spec and source with
     their shared files. `defences` are the names of the defences in force, and `seconds` has the time of each step.
     `times` are empty without a GPU; `evidence` describes the state of the machine.

@@ -26,9 +26,6 @@ _LabelOption = Annotated[
     list[str] | None,
     typer.Option("--label", "-l", help="Choose small, S0, S1 or S2; repeatable; default: all but small on a GPU."),
 ]
-_SourceOption = Annotated[
-    Path | None, typer.Option("--from", help="Show this record, or the newest below a folder, and measure nothing.")
-]
 
 
 def command(
@@ -41,7 +38,7 @@ def command(
     verify_only: Annotated[bool, typer.Option("--verify-only", help="Verify and take no times.")] = False,
     time_limit: options.TimeLimitOption = None,
     records: options.RecordsOption = None,
-    source: _SourceOption = None,
+    source: options.SourceOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Measure the links between the GPUs of this host.

@@ -12,7 +12,7 @@ import typer
 
 from prism_bench.cli import measuring, options
 from prism_bench.cli.measuring import progress_bar
-from prism_bench.errors import UsageError
+from prism_bench.errors import unknown
 from prism_bench.io import files
 from prism_bench.io.files import Saver
 from prism_bench.io.installation import pip_install
@@ -25,48 +25,47 @@ if TYPE_CHECKING:  # these take long to load
     from prism_bench.run.task_worker import Programs
 
 
-_TraceOption = Annotated[
-    list[Path] | None,
-    typer.Option(help="Read this trace; may be repeated; default: record pipelines and a run on the GPU."),
-]
-_AllocatorOption = Annotated[
-    list[str] | None, typer.Option(help="Choose cupy, size_class, async, none or rmm; may be repeated; default: all.")
-]
-_DemoOption = Annotated[bool, typer.Option("--demo", help="Show the synthetic demonstration of the published tracker.")]
-_CountOption = Annotated[bool, typer.Option("--count", help="Count the allocations of traces and end; needs no GPU.")]
-_SourceOption = Annotated[
-    Path | None, typer.Option("--from", help="Show the newest records of a folder, and measure nothing.")
+_CasesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CASES]...",
+        help="Choose cupy, size_class, async, none or rmm, or read these trace files; default: all.",
+    ),
 ]
 
 
 def command(
-    trace: _TraceOption = None,
-    allocator: _AllocatorOption = None,
-    demo: _DemoOption = False,
-    count: _CountOption = False,
+    cases: _CasesArgument = None,
     processes: measuring.ProcessesOption = 5,
     time_limit: options.TimeLimitOption = None,
     records: options.RecordsOption = None,
-    source: _SourceOption = None,
+    source: options.SourceOption = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Compare allocators on recorded traces and whole programs.
 
-    Each is measured in turn with CuPy's own pool.
+    Each is measured in turn with CuPy's own pool. Without trace files, pipelines and a run are recorded on the GPU.
+    --from TRACE counts the allocations of a trace, which needs no GPU.
 
     Ends with 0 whichever is faster; 2 where nothing could be measured.
     """
-    if demo or count:
-        _count(demo, trace or [], json)
+    if source and not source.is_dir():
+        _count(source, json)
         return
     if source:
         _print(_read(source), json)
         return
+    from prism_bench.extensions.memory.pool import ALLOCATORS
     from prism_bench.extensions.memory.replay import contest, installed_programs
     from prism_bench.run.pool import worker_of
     from prism_bench.run.task_run import TaskPlan
 
+    trace = [Path(word) for word in cases or () if Path(word).is_file()]
+    allocator = [word for word in cases or () if not Path(word).is_file()]
+    for name in allocator:
+        if name not in ALLOCATORS:
+            raise unknown("allocator", name, ALLOCATORS)
     begun, opened = time.perf_counter(), options.choose_backend("cuda", quiet=json).name
     save = Saver(_writer(records))
     with files.held():
@@ -77,29 +76,24 @@ def command(
             traces = trace or _recorded(plan, records or Path(folder), programs)
             tasks = (*(f"replay:{path}" for path in traces), *(programs.names if programs else ()))
             plan = replace(plan, tasks=tasks, limit=time_limit and begun + time_limit - time.perf_counter())
-            measured, missing = _measured(plan, allocator or [], save)
+            measured, missing = _measured(plan, allocator, save)
         for path in save.finish(measured) or []:
             options.err().print(f"record: {path}", highlight=False, soft_wrap=True)
         _print(contest(measured, missing), json)
         raise SystemExit(save.exit_code(0 if all(record.complete for record in measured.values()) else 2))
 
 
-def _count(demo: bool, paths: list[Path], json: bool) -> None:
-    if not (demo or paths):
-        raise UsageError("--count: name traces with --trace FILE; 'prism-bench memory --records' makes some")
+def _count(path: Path, json: bool) -> None:
+    """Print the allocations that the trace has."""
     from prism_bench.extensions.memory import trace as traces
     from prism_bench.extensions.memory.replay import planned
     from prism_bench.extensions.memory.report import traces_json, tracked_view
-    from prism_bench.extensions.memory.trace import published_demo
 
-    counted = [(trace, trace.tracked(), planned(trace)) for trace in map(traces.read, paths)]
-    if json:
-        options.print_json({**({"published_demo": published_demo().plain()} if demo else {}), **traces_json(counted)})
-        return
-    if demo:
-        options.out().print(tracked_view("published demo", published_demo()))
-    for trace, tracked, plan in counted:
-        options.out().print(tracked_view(trace.name, tracked, plan))
+    trace = traces.read(path)
+    tracked, plan = trace.tracked(), planned(trace)
+    options.show(
+        lambda: traces_json([(trace, tracked, plan)]), lambda: tracked_view(trace.name, tracked, plan), json=json
+    )
 
 
 def _read(folder: Path) -> "Contest":

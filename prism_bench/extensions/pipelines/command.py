@@ -22,37 +22,31 @@ _DEFAULT_FOLDER = Path("reports/pipelines")
 
 _NamesArgument = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[CASES]...", help="Choose pipelines by name; default: those that can be measured."),
-]
-_FormOption = Annotated[
-    list[str] | None, typer.Option(help="Choose per_call, one_stream, streams, graph or allocating; repeatable.")
+    typer.Argument(metavar="[CASES]...", help="Choose pipelines and forms by name; default: what can be measured."),
 ]
 _LabelOption = Annotated[
     str | None, typer.Option("--label", "-l", help="Choose S0 or small; default: small on the emulator, else S0.")
-]
-_SourceOption = Annotated[
-    Path | None, typer.Option("--from", help="Show this record, or the newest below a folder, and measure nothing.")
 ]
 
 
 def command(
     names: _NamesArgument = None,
     filter: options.FilterOption = None,
-    form: _FormOption = None,
     label: _LabelOption = None,
     backend: options.BackendOption = None,
     processes: measuring.ProcessesOption = 3,
     verify_only: Annotated[bool, typer.Option("--verify-only", help="Verify and take no times.")] = False,
-    tuned: TunedOption = True,
+    tuned: TunedOption = None,
     time_limit: options.TimeLimitOption = None,
     records: options.RecordsOption = None,
-    source: _SourceOption = None,
+    source: options.SourceOption = None,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Verify and time pipelines of kernels.
 
-    Records of a GPU are kept in reports/pipelines. Ends with 1 where a stage or a result is wrong.
+    Forms are per_call, one_stream, streams, graph and allocating. Records of a GPU are kept in reports/pipelines. Ends
+    with 1 where a stage or a result is wrong.
     """
     if source:
         raise SystemExit(_shown(_read(source), json))
@@ -62,8 +56,9 @@ def command(
 
     opened = options.choose_backend(backend, quiet=json)
     on_device = opened.name == "cuda"
-    chosen = list(options.patterns(names, filter))
-    forms = form or (FORMS if on_device else ("per_call", "one_stream"))
+    words = options.patterns(names, filter)
+    chosen = [word for word in words if word not in FORMS]
+    forms = [word for word in words if word in FORMS] or (FORMS if on_device else ("per_call", "one_stream"))
     label = label or ("small" if opened.name == "emulator" else "S0")
     launched, tuning = _launched(chosen, options.open_catalogue(catalogue), label, opened, tuned)
     plan = TaskPlan(launched, opened.name, (), PLACE, label, processes, timed=not verify_only, limit=time_limit)
@@ -102,7 +97,7 @@ def _read(source: Path) -> "RunRecord":
 
 
 def _launched(
-    names: list[str], catalogue: "Catalogue", label: str, backend: "Backend", tuned: bool
+    names: list[str], catalogue: "Catalogue", label: str, backend: "Backend", tuned: bool | None
 ) -> "tuple[Catalogue, dict[str, Any]]":
     """Return the catalogue with the choices for every stage, and their facts for the record."""
     from prism_bench.extensions.pipelines.definitions import pipelines

@@ -23,7 +23,7 @@ def test_it_is_printed_as_markdown(shell, toys):
 
 
 def test_it_is_written_as_both(shell, toys):
-    found = shell("comment", "--since", "7d", "--markdown", "week.md", "--html", "week.html", *toys)
+    found = shell("comment", "--since", "7d", "--output", "week.md", "--output", "week.html", *toys)
     assert (0, "") == (found.code, found.out)
     assert Path("week.md").read_text().startswith("# Prism Bench")
     assert Path("week.html").read_text().startswith("<!doctype html>")
@@ -47,7 +47,7 @@ def test_without_records_the_next_step_is_said(shell, toys):
 
 def test_a_file_in_the_way_is_named(shell, toys):
     Path("file").write_text("in the way")
-    found = shell("comment", "--since", "7d", "--html", "file/week.html", *toys)
+    found = shell("comment", "--since", "7d", "--output", "file/week.html", *toys)
     assert 2 == found.code
     assert "cannot write file/week.html" in found.err
 
@@ -68,7 +68,7 @@ def test_an_older_record_that_cannot_be_used_is_only_told(shell, toys):
     assert "without cases" in found.out
 
 
-@pytest.mark.parametrize("more", [("--page", "https://example.org"), ("--post",), ("--pull-request", "5")])
+@pytest.mark.parametrize("more", [("--post",), ("--pull-request", "5")])
 def test_what_posts_a_comparison_is_refused_with_a_digest(shell, toys, more):
     found = shell("comment", "--since", "7d", *more, *toys)
     message = f"prism-bench: {more[0]}: leave it out without a comparison\n"

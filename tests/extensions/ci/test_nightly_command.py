@@ -21,7 +21,7 @@ QUICK = ("--backend", "null", "--processes", "1", "--filter", "triple", "--filte
 
 def test_gpus_share_a_run_that_is_judged_and_published(shell, tmp_path, toys, monkeypatch):
     monkeypatch.setattr(run, "FIRST_SECONDS", (0.0,))  # the parts may end before the usual first line is due
-    done = shell("nightly", *toys, "--gpus", 2, *QUICK)
+    done = shell("nightly", *toys, "--workers", 2, *QUICK)
     assert 0 == done.code, done.out + done.err
     (path,) = tmp_path.glob("reports/runs/*/*.json.gz")
     assert [["double"], ["triple"]] == sorted(one["kernels"] for one in store.read(path).parts)
@@ -35,7 +35,7 @@ def test_gpus_share_a_run_that_is_judged_and_published(shell, tmp_path, toys, mo
 def test_undecided_cases_are_measured_again_before_it_answers(shell, tmp_path, toys, monkeypatch):
     """One process a side decides nothing; two more do. Each case stays on the GPU that measured it."""
     monkeypatch.setattr(measuring, "nightly_looks", lambda start: (start, start + 2))
-    words = ("nightly", *toys, "--gpus", 2, *QUICK)
+    words = ("nightly", *toys, "--workers", 2, *QUICK)
     assert 0 == shell(*words).code
     done = shell(*words)
     assert 0 == done.code, done.out + done.err
@@ -68,7 +68,7 @@ def test_a_kernel_that_is_not_there_ends_with_2_and_its_reason(shell, toys):
 
 def test_the_plan_is_what_a_shell_would_do(shell, toys, tmp_path):
     (tmp_path / "prism-bench.toml").write_text('[history]\nto = "kept"\n')
-    words = ("nightly", *toys, "--dry-run", "--gpus", 2, "--history", "--filter", "a b")
+    words = ("nightly", *toys, "--dry-run", "--workers", 2, "--history", "--filter", "a b")
     done = shell(*words)
     assert 0 == done.code, done.err
     lines = done.out.splitlines()
@@ -87,8 +87,8 @@ def test_the_plan_is_what_a_shell_would_do(shell, toys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [(("--lable", "S0"), "No such option: --lable"), (("--processes", "many"), "'--processes'"),
-     (("--part", "1/2"), "--part: nightly chooses it, by --gpus"), (("--output", "x.json"), "--output: nightly"),
-     (("--gpus", "0"), "--gpus"), (("--gpus", "many"), "--gpus"), (("--gpus", "2.5"), "--gpus")],
+     (("--part", "1/2"), "--part: nightly chooses it, by --workers"),
+     (("--workers", "0"), "--workers"), (("--workers", "many"), "--workers"), (("--workers", "2.5"), "--workers")],
     ids=str,
 )  # fmt: skip
 def test_options_are_refused_before_anything_is_measured(shell, tmp_path, words, reason):
@@ -107,7 +107,7 @@ def test_a_project_configures_its_nightly_run(shell, tmp_path):
     assert f"--to {tmp_path / 'kept'}" in lines[0]
     assert "run --runs measured/runs" in lines[1] and "triple --processes 5" in lines[1]
     assert "--output measured/site" in lines[5]
-    assert "run --runs measured/runs double" in shell("nightly", "--dry-run", "--gpus", 1, "double").out
+    assert "run --runs measured/runs double" in shell("nightly", "--dry-run", "--workers", 1, "double").out
     (tmp_path / "prism-bench.toml").write_text("[nightly]\ngpu = 2\n")
     done = shell("nightly")
     assert (2, True) == (done.code, "unknown key 'gpu'; did you mean gpus?" in done.err)

@@ -108,7 +108,7 @@ def test_every_part_has_its_gpu_and_its_share(stub, monkeypatch):
 
 def test_fewer_visible_gpus_than_parts_are_refused(stub, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    with pytest.raises(UsageError, match=r"--gpus 2: CUDA_VISIBLE_DEVICES=3 names fewer"):
+    with pytest.raises(UsageError, match=r"--workers 2: CUDA_VISIBLE_DEVICES=3 names fewer"):
         plan_of(stub, 2)
 
 

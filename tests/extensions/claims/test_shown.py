@@ -108,26 +108,29 @@ def kept(catalogue, tmp_path):
 
 def test_a_record_makes_a_claim_with_page_and_badge(shell, kept, tmp_path):  # noqa: F811
     path, words = kept
-    found = shell("claim", path, *words, "--case", "triple[n=1000]", "--html", "c.html", "--badge", "c.svg", "--json")
+    found = shell(
+        "claim", path, *words, "--filter", "triple[n=1000]", "--output", "c.html", "--output", "c.svg", "--json"
+    )
     assert 0 == found.code, found.err
     assert found.json["sentence"] == json.loads((tmp_path / "claim.json").read_text())["sentence"]
     assert (tmp_path / "c.html").is_file() and (tmp_path / "c.svg").is_file()
-    other = shell("claim", path, *words, "--case", "triple[n=1000]", "--against", "triple:naive")
+    other = shell("claim", path, *words, "--filter", "triple[n=1000]", "--against", "triple:naive")
     assert "of triple:naive, 2.00 to 2.0" in other.out
-    both = shell("claim", path, path, *words, "--case", "triple[n=1000]")
+    both = shell("claim", path, path, "triple[n=1000]", *words)
     assert (0, True) == (both.code, "1.00x of triple at " in both.out), both.err
 
 
 @pytest.mark.parametrize(
     ("more", "words"),
-    [(("--case", "tripel"), "unknown case 'tripel'"), ((), "2 cases chosen"),
-     (("--case", "triple[n=1000]", "--against", "x"), "unknown peer"),
-     (("--case", "triple[n=1000]", "--sign", "x"), "--sign x: write"), (("--metric", "hot"), "did you mean hot_time"),
-     (("-o", "record.json.gz"), "reads this file"), (("-o", "x.html", "--html", "x.html"), "--output writes this file"),
-     (("--badge", "."), "it is a folder")],
+    [(("--filter", "tripel"), "unknown case 'tripel'"), ((), "2 cases chosen"),
+     (("--filter", "triple[n=1000]", "--against", "x"), "unknown peer"),
+     (("--filter", "triple[n=1000]", "--signature", "x"), "--signature x: write"),
+     (("--metric", "hot"), "did you mean hot_time"), (("-o", "x.txt"), "its ending is none of .json, .html, .svg"),
+     (("-o", "a.json", "a", "b", "c"), "a claim is about one case"), (("-o", "folder.svg"), "it is a folder")],
 )  # fmt: skip
 def test_a_claim_that_cannot_be_made_is_one_sentence(shell, kept, more, words):  # noqa: F811
     path, catalogue = kept
+    (path.parent / "folder.svg").mkdir()
     found = shell("claim", path, *catalogue, *more)
     assert (2, True) == (found.code, words in found.err), found.err
     assert not list(path.parent.glob("claim.json*"))
@@ -137,14 +140,14 @@ def test_a_claim_that_cannot_be_made_is_one_sentence(shell, kept, more, words): 
     ("words", "message"),
     [(("triple",), "times no peer of it"), (("triple", "triple"), "both sides are triple[n=1000]"),
      (("triple:naive", "triple", "--against", "torch"), "the baseline is triple:naive"),
-     (("triple:naive", "triple", "--sign", "sigstore"), "sigstore is not installed"),
+     (("triple:naive", "triple", "--signature", "sigstore"), "sigstore is not installed"),
      (("triple:naive", "triple", "--backend", "numpy_reference"), "times references, not kernels")],
 )  # fmt: skip
 def test_what_no_measurement_can_mend_is_refused_before_it(shell, kept, monkeypatch, words, message):  # noqa: F811
     monkeypatch.setattr(making.ClaimMeasurement, "builds", None)
     monkeypatch.setattr(making.ClaimMeasurement, "peers", None)
     monkeypatch.setenv("PATH", "/nowhere")
-    found = shell("claim", "--case", "S0", "--backend", "null", *kept[1], *words)
+    found = shell("claim", "--filter", "S0", "--backend", "null", *kept[1], *words)
     assert (2, True) == (found.code, message in found.err), found.err
 
 
@@ -158,7 +161,7 @@ def test_the_page_of_a_replay_names_the_file_and_not_its_folder(shell, claim, ca
     path = tmp_path / "private" / "claim.json"
     path.parent.mkdir()
     path.write_bytes(encoded(claim))
-    shell("claim", path, "--catalogue", catalogue.folder, "--backend", "emulator", "--html", "c.html")
+    shell("claim", path, "--catalogue", catalogue.folder, "--backend", "emulator", "--output", "c.html")
     page = (tmp_path / "c.html").read_text()
     assert "prism-bench claim claim.json" in page and "private" not in page
 
@@ -178,9 +181,7 @@ def test_what_is_no_claim_is_not_replayed(shell, tmp_path, place, words):  # noq
     assert (2, "", True) == (found.code, found.out, words in found.err), found.err
 
 
-@pytest.mark.parametrize(
-    "more", [("--case", "S0"), ("--against", "x"), ("--metric", "hot_time"), ("--sign", "sigstore")]
-)
+@pytest.mark.parametrize("more", [("--filter", "S0"), ("--against", "x"), ("--metric", "hot_time")])
 def test_what_makes_a_claim_is_refused_with_a_claim_to_replay(shell, claim, tmp_path, more):  # noqa: F811
     (tmp_path / "c.json").write_bytes(encoded(claim))
     found = shell("claim", "c.json", *more)
@@ -188,7 +189,7 @@ def test_what_makes_a_claim_is_refused_with_a_claim_to_replay(shell, claim, tmp_
     assert (2, "", message) == (found.code, found.out, found.err)
 
 
-@pytest.mark.parametrize("more", [("--trust-source",), ("--signed-by", "minisign:ann")])
+@pytest.mark.parametrize("more", [("--trust-source",)])
 def test_what_guards_a_replay_is_refused_where_a_claim_is_made(shell, kept, more):  # noqa: F811
     for operand in ("record.json.gz", "triple"):
         found = shell("claim", operand, *kept[1], *more)
@@ -211,9 +212,9 @@ def test_a_claim_is_replayed_from_a_pipe(shell, claim, tmp_path):  # noqa: F811
     os.mkfifo(pipe)
     writer = Thread(target=pipe.write_bytes, args=(encoded(claim),))
     writer.start()
-    found = shell("claim", pipe, "--signed-by", "x")
+    found = shell("claim", pipe, "--signature", "x")
     writer.join()
-    assert "--signed-by x: write minisign:PUBLIC_KEY" in found.err
+    assert "--signature x: write minisign:PUBLIC_KEY" in found.err
 
 
 def test_replay_names_what_replaces_it(shell):  # noqa: F811

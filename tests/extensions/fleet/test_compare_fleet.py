@@ -20,7 +20,7 @@ def test_a_slower_side_is_found_on_two_workers(shell, tmp_path, monkeypatch):
     monkeypatch.setenv(SCRIPT, str(script))
     found = shell(
         "compare", tmp_path / "A", tmp_path / "B", "double", "triple", "--backend", "null", "--processes", "3",
-        "--all-cases", "--fleet", "local", "--workers", "2", "--records", tmp_path / "kept", "--json",
+        "--all", "--fleet", "local", "--workers", "2", "--records", tmp_path / "kept", "--json",
     )  # fmt: skip
     assert 1 == found.code
     verdicts = {case["case"]: case["verdict"] for case in found.json["cases"]}

@@ -113,7 +113,7 @@ def test_emulated_bytes_come_beside_a_record_when_asked_for(shell, chained, tmp_
 
 def test_a_picture_is_drawn(shell, chained, tmp_path):
     path = store.save(MEASURED, tmp_path / "here.json.gz")
-    found = shell("fuse", "--record", path, "--picture", tmp_path / "out" / "fusion.png", *chained)
+    found = shell("fuse", "--record", path, "--output", tmp_path / "out" / "fusion.png", *chained)
     assert 0 == found.code
     assert b"\x89PNG" == (tmp_path / "out" / "fusion.png").read_bytes()[:4]
 
@@ -122,7 +122,7 @@ def test_without_times_the_picture_is_of_bytes(shell, chained, tmp_path):
     path = store.save(record(), tmp_path / "empty.json.gz")
     timed = store.save(MEASURED, tmp_path / "here.json.gz")
     for one, picture in ((path, "bytes.png"), (timed, "times.png")):
-        assert 0 == shell("fuse", "--record", one, "--picture", tmp_path / picture, *chained).code
+        assert 0 == shell("fuse", "--record", one, "--output", tmp_path / picture, *chained).code
     assert (tmp_path / "bytes.png").read_bytes() != (tmp_path / "times.png").read_bytes()
 
 
@@ -140,7 +140,7 @@ def test_counters_of_another_record_stand_in_the_ledger(shell, chained, tmp_path
 
 def test_a_picture_that_cannot_be_written_ends_with_2(shell, chained, tmp_path):
     path = store.save(MEASURED, tmp_path / "here.json.gz")
-    found = shell("fuse", "--record", path, "--picture", path / "fusion.png", *chained)
+    found = shell("fuse", "--record", path, "--output", path / "fusion.png", *chained)
     assert (2, "") == (found.code, found.out)
     assert f"cannot write {path / 'fusion.png'}" in found.err
 

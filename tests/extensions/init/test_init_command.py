@@ -168,7 +168,7 @@ def test_failed_write_removes_all_created_files(shell, monkeypatch):
 
 
 def test_specs_are_written_for_kernels_in_files_with_host_code(shell, sources):
-    made = shell("init", "--from", "src", "--json").json
+    made = shell("init", ".", "src", "--json").json
     assert ["prism-bench.toml", "kernels/src/lonely.py.draft", "kernels/src/scale_it.py"] == sorted(
         made["wrote"], key=lambda name: (name != "prism-bench.toml", name)
     )
@@ -178,19 +178,19 @@ def test_specs_are_written_for_kernels_in_files_with_host_code(shell, sources):
     assert specs["lonely"]["open_points"]
     listed = shell("list", "--json")
     assert (0, {"scale_it"}) == (listed.code, {case["kernel"] for case in listed.json})
-    text = shell("init", "other", "--from", "src").out
+    text = shell("init", "other", "src").out
     assert "a draft: complete it, and remove .draft" in text
     assert "to do: the reference" in text
 
 
 def test_a_kernel_whose_name_is_taken_gets_a_number(shell, sources):
     shutil.copytree("src", "more")
-    shell("init", "--from", "src")
+    shell("init", ".", "src")
     assert ["kernels/more/lonely_2.py.draft", "kernels/more/scale_it_2.py"] == sorted(
-        shell("init", "--from", "more", "--json").json["wrote"]
+        shell("init", ".", "more", "--json").json["wrote"]
     )
     assert 0 == shell("list").code
-    again = shell("init", "--from", "src", "--json")
+    again = shell("init", ".", "src", "--json")
     assert (2, []) == (again.code, again.json["wrote"])
 
 
@@ -198,11 +198,11 @@ def test_a_pytorch_operator_gets_a_spec_too(shell):
     Path("src").mkdir()
     Path("src/ops.py").write_text(OPERATOR)
     Path("src/ops.cpp").write_text('TORCH_LIBRARY(mine, m) { m.def("odd", &odd); }\n')
-    made = shell("init", "--from", "src", "--json").json
+    made = shell("init", ".", "src", "--json").json
     assert ["prism-bench.toml", "kernels/src/twice.py"] == made["wrote"]
     assert ["src/ops.cpp:1: mine::odd: neither a schema nor annotations give its arguments"] == made["without"]
     assert {"twice"} == {case["kernel"] for case in shell("list", "--json").json}
-    again = shell("init", "--from", "src")
+    again = shell("init", ".", "src")
     assert ("left   kernels/src/twice.py" in again.out, OPERATOR) == (True, Path("src/ops.py").read_text())
 
 
@@ -235,7 +235,7 @@ def test_foreign_kernels_folder_stays_unchanged(shell):
     Path("kernels/tools").mkdir(parents=True)
     Path("kernels/tools/deploy.py").write_text(SCRIPT)
     Path("kernels/tools/scale.cu").write_text(FROM)
-    made = shell("init", "--from", "kernels", "--with", "asv,github", "--json")
+    made = shell("init", ".", "kernels", "--with", "asv,github", "--json")
     assert (0, "prism_kernels") == (made.code, made.json["catalogue"])
     assert "prism_kernels/tools/scale_it.py" in made.json["wrote"]
     assert not [name for name in made.json["wrote"] if name.startswith("kernels/")]

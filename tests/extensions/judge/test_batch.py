@@ -37,7 +37,7 @@ class Judges:
     def __call__(self, words: list[str], gpu: str) -> str:
         card, output = Path(words[1]), Path(words[words.index("--output") + 1])
         self.judged.append(f"{card.parent.name} on {gpu}")
-        secret = int(words[words.index("--secret") + 1])
+        secret = int(words[words.index("--seed") + 1])
         self.secrets.add(secret)
         if card.parent.name == "crashes":
             return "ended (killed by signal 9)"
@@ -194,22 +194,20 @@ def test_a_folder_without_cards_is_refused(tmp_path: Path) -> None:
         JudgeBatch(tmp_path, tmp_path / "verdicts", "add").rows()
 
 
-def test_a_page_of_one_verdict_is_no_option_of_a_batch(folder: Path) -> None:
-    with pytest.raises(UsageError, match="--html is for one submission"):
-        command(folder, "add", many=True, page=folder / "page.html", catalogue=HERE / "tasks")
-    with pytest.raises(UsageError, match="a folder of cards"):
-        command(folder / "fast" / "card.toml", "add", many=True, catalogue=HERE / "tasks")
+def test_a_folder_of_cards_gets_a_folder_of_verdicts(folder: Path) -> None:
+    with pytest.raises(UsageError, match="gets a folder of verdicts"):
+        command(folder, "add", output=[folder / "page.html"], catalogue=HERE / "tasks")
 
 
 def test_a_candidate_is_judged_by_a_process(tmp_path: Path) -> None:
-    assert "exit status 2" in JudgingProcesses()(["judge", str(tmp_path / "missing.toml"), "--task", "softmax"], "")
+    assert "exit status 2" in JudgingProcesses()(["judge", str(tmp_path / "missing.toml"), "softmax"], "")
 
 
 def test_an_interrupted_batch_waits_for_no_candidate_and_leaves_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    processes, words = JudgingProcesses(), ["judge", str(HERE / "museum" / "hangs.toml"), "--task", "add"]
+    processes, words = JudgingProcesses(), ["judge", str(HERE / "museum" / "hangs.toml"), "add"]
     with ThreadPoolExecutor(1) as pool:
         judged = pool.submit(processes, [*words, "--catalogue", str(HERE / "tasks"), "--trust-source"], "")
         while not list(tmp_path.glob("prism-judge-*")):

@@ -11,17 +11,10 @@ from prism_bench.record import store
 from tests.extensions.planted_programs import program, record, trace
 
 
-def test_the_demo(shell):
-    result = shell("memory", "--demo", "--json")
-    demo = result.json["published_demo"]
-    assert (0, 53, True) == (result.code, demo["total_allocations"], demo["synthetic"])
-    assert "67.92 %" in shell("memory", "--demo").out
-
-
 def test_traces_are_counted_without_a_gpu(shell, tmp_path):
     path = traces.save(random_trace(100), tmp_path / "random.json.gz")
-    assert 100 == shell("memory", "--count", "--trace", path, "--json").json["random"]["tracked"]["total_allocations"]
-    assert "100 allocations" in shell("memory", "--count", "--trace", path).out
+    assert 100 == shell("memory", "--from", path, "--json").json["random"]["tracked"]["total_allocations"]
+    assert "100 allocations" in shell("memory", "--from", path).out
 
 
 def test_kept_records_are_shown(shell, tmp_path):
@@ -40,7 +33,7 @@ def test_folder_without_records_exits_2(shell, tmp_path):
 
 
 def test_missing_trace_exits_2(shell, tmp_path):
-    result = shell("memory", "--count", "--trace", tmp_path / "none.json.gz")
+    result = shell("memory", "--from", tmp_path / "none.json.gz")
     assert (2, "") == (result.code, result.out)
     assert "none.json.gz: no such trace" in result.err
 
@@ -64,20 +57,20 @@ def measured(monkeypatch):
 def test_records_are_saved_before_the_comparison(shell, tmp_path, measured, monkeypatch):
     monkeypatch.setattr("prism_bench.extensions.memory.replay.contest", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        shell("memory", "--records", tmp_path, "--allocator", "size_class")
+        shell("memory", "--records", tmp_path, "size_class")
     assert {"cupy", "size_class", "traces"} == {path.name for path in tmp_path.iterdir()}
 
 
-def test_count_without_traces_exits_2(shell):
-    result = shell("memory", "--count")
+def test_an_allocator_that_is_none_exits_2(shell):
+    result = shell("memory", "size_clas")
     assert (2, "") == (result.code, result.out)
-    assert "--trace FILE" in result.err
+    assert "unknown allocator 'size_clas'; did you mean size_class" in result.err
 
 
 def test_time_limit_includes_the_recording(shell, tmp_path, measured):
-    assert 0 == shell("memory", "--records", tmp_path, "--allocator", "size_class", "--time-limit", "100").code
+    assert 0 == shell("memory", "--records", tmp_path, "size_class", "--time-limit", "100").code
     recording, contest = measured
     assert recording.limit is None
     assert 50 < contest.limit < 100
-    assert 0 == shell("memory", "--records", tmp_path, "--allocator", "size_class").code
+    assert 0 == shell("memory", "--records", tmp_path, "size_class").code
     assert measured[-1].limit is None

@@ -19,9 +19,7 @@ def test_pipelines_on_numpy(shell, tmp_path):
 
 
 def test_verified_only(shell):
-    result = shell(
-        "pipeline", "dendritic", "-b", "numpy_reference", "-l", "small", "--form", "streams", "--verify-only"
-    )
+    result = shell("pipeline", "dendritic", "-b", "numpy_reference", "-l", "small", "streams", "--verify-only")
     assert 0 == result.code
     assert "dendritic:streams" in result.out and "yes" in result.out
 
@@ -44,9 +42,9 @@ def test_a_record_of_kernels_is_refused(shell, tmp_path):
     ("arguments", "reason"),
     [
         (("imag",), "unknown pipeline 'imag'; did you mean image"),
-        (("dendritic", "--form", "graph"), "graphs are captured on a GPU alone"),
+        (("dendritic", "graph"), "graphs are captured on a GPU alone"),
         (("dendritic", "-l", "S9"), "unknown label of pipeline dendritic 'S9'"),
-        (("dendritic", "--form", "fast"), "unknown form 'fast'"),
+        (("dendritic", "fast"), "unknown pipeline 'fast'"),
     ],
 )
 def test_impossible_requests_end_without_a_traceback(shell, arguments, reason):

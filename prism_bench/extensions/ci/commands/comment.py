@@ -1,5 +1,6 @@
 """`prism-bench comment`: a comparison as a comment on a pull request, and a digest of the last days."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from prism_bench.report.site.context import SiteContext
 
 
+_PAGE = "PRISM_BENCH_PAGE"  # an address; a job that posts a comment may have no checkout with the configuration
+
+
 @dataclass(frozen=True)
 class _PullRequestKeys:
     """Keys of `[tool.prism-bench.pull-request]`: the address of the page that comments link to."""
@@ -30,7 +34,6 @@ def command(
     comparison: Annotated[
         Path | None, typer.Argument(help="Read this file, which 'prism-bench compare --json' printed.")
     ] = None,
-    page: Annotated[str | None, typer.Option(help="Add a link to this address; default: the configured one.")] = None,
     post: Annotated[
         bool, typer.Option("--post", help="Write or update the comment on the pull request of this job.")
     ] = False,
@@ -39,10 +42,10 @@ def command(
         typer.Option("--pull-request", min=1, help="Write to this number; default: that of the job's event."),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(help="Print the changes since a day such as 2026-11-14, or so long ago: 7d, 2w.")
+        str | None,
+        typer.Option(metavar="WHEN", help="Print the changes since a day such as 2026-11-14, or since 7d or 2w ago."),
     ] = None,
-    markdown: Annotated[Path | None, typer.Option(help="Write the Markdown to this file and do not print it.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Write HTML for mail to this file.")] = None,
+    output: options.OutputOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
@@ -50,34 +53,37 @@ def command(
     """Print a comparison, or the last days' changes, in Markdown.
 
     A comparison becomes a comment for a pull request, which is posted where asked. The text depends on the file alone.
-    GitHub needs GITHUB_TOKEN, GitLab GITLAB_TOKEN. Ends with 2 where the comment could not be posted; it is printed all
+    It links to the page of PRISM_BENCH_PAGE, else to the configured one. GitHub needs GITHUB_TOKEN, GitLab
+    GITLAB_TOKEN. Ends with 2 where the comment could not be posted; it is printed all
     the same.
 
     With --since, a digest for mail or a channel: times that changed and why, what cannot be trusted, what is
-    unmeasured, and budgets that end soon. Ends with 2 where the newest record of a machine cannot be used.
+    unmeasured, and budgets that end soon. --output writes it as Markdown (.md), which is not printed then, or as HTML
+    for mail (.html). Ends with 2 where the newest record of a machine cannot be used.
     """
-    of_digest = {"--since": since, "--markdown": markdown, "--html": html, "--catalogue": catalogue}
-    of_comment = {"--page": page, "--post": post, "--pull-request": pull_request}
+    forms = options.written_forms(output, (".md", ".html"))
+    of_digest = {"--since": since, "--output": forms, "--catalogue": catalogue}
+    of_comment = {"--post": post, "--pull-request": pull_request}
     options.refuse(
         of_digest if comparison else of_comment,
         f"leave it out {'with' if comparison else 'without'} a comparison",
     )
     if comparison:
-        _comment(comparison, page, post, pull_request, json=json)
+        _comment(comparison, post, pull_request, json=json)
     elif since:
-        _digest(since, markdown, html, runs, catalogue, json=json)
+        _digest(since, forms.get(".md"), forms.get(".html"), runs, catalogue, json=json)
     else:
         raise UsageError("name a file that 'prism-bench compare --json' printed, or give --since, such as --since 7d")
 
 
-def _comment(comparison: Path, page: str | None, post: bool, pull_request: int | None, *, json: bool) -> None:
+def _comment(comparison: Path, post: bool, pull_request: int | None, *, json: bool) -> None:
     """Print the comment of a comparison, and write it to the pull request with `post`."""
     from prism_bench.extensions.ci.comment import comment, read_comparison
     from prism_bench.extensions.ci.forges import posted
 
     configuration = project.current()
     configured = configuration.section("pull-request", _PullRequestKeys).page if configuration else None
-    text = comment(read_comparison(comparison), page or configured)
+    text = comment(read_comparison(comparison), os.environ.get(_PAGE) or configured)
     if not json:
         typer.echo(text, nl=False)
     if not post:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from prism_bench.cli import measuring, options, run
+from prism_bench.cli.commands import refuse_replaced
 from prism_bench.errors import UsageError
 from prism_bench.io import project
 
@@ -26,31 +27,28 @@ _RunArgument = Annotated[
     list[str] | None,
     typer.Argument(metavar="[RUN]...", help="Pass these cases and options to prism-bench run; default: configured."),
 ]
-_GpusOption = Annotated[
-    int | None, typer.Option(min=1, help="Share the kernels among so many GPUs of one kind, and merge their records.")
-]
-_SiteOption = Annotated[Path, typer.Option("--site", help="Write the pages into this folder.")]
 _HistoryOption = Annotated[
     bool | None, typer.Option("--history/--no-history", help="Use the history: fetch it before, keep it afterwards.")
 ]
-_DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the commands that do the same, and end.")]
 
 
 def command(
     run_arguments: _RunArgument = None,
-    gpus: _GpusOption = None,
+    workers: measuring.WorkersOption = None,
     catalogue: options.CatalogueOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
-    site: _SiteOption = Path("reports/site"),
+    output: options.SiteOption = Path("reports/site"),
     noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
     history: _HistoryOption = None,
-    dry_run: _DryRunOption = False,
+    dry_run: options.DryRunOption = False,
     json: options.JsonOption = False,
 ) -> None:
     """Run the nightly job: measure, check, alert and publish.
 
-    It measures an unchanged commit too, and cases that the check cannot decide in more processes. Alerts go to the
-    webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
+    With --workers the kernels are shared among that many GPUs of one kind, and their records merged; default: those of
+    the configuration, or one. It measures an unchanged commit too, and cases that the check cannot decide in more
+    processes. Alerts go to the webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was
+    measured.
 
     Ends as check does; with 2 also where no record, no pages or no history was written. Where the check finds nothing,
     the exit code of the run counts.
@@ -64,14 +62,17 @@ def command(
     keys = configuration.section("nightly", NightlyKeys) if configuration else NightlyKeys()
     arguments = tuple(run_arguments or keys.run)
     asked = parsed(arguments)
+    if workers and asked.on_fleet:  # the workers are those of the fleet
+        arguments, workers = (*arguments, "--workers", str(workers)), None
+        asked = parsed(arguments)
     kept = history_target(None).address if (keys.history if history is None else history) else None
     plan = NightlyPlan(
         root(),
         arguments,
-        gpus or keys.gpus,
+        workers or keys.gpus,
         catalogue=catalogue,
         runs=runs,
-        site=site,
+        site=output,
         noise=noise,
         asv=keys.asv,
         history=kept,
@@ -99,16 +100,18 @@ class ParsedRun:
     processes: int
     options: tuple[str, ...]
     backend: str | None
+    on_fleet: bool = False
 
 
 def parsed(arguments: "Sequence[str]") -> ParsedRun:
     """Parse the arguments as `prism-bench run` would; refuse what it would refuse before anything is measured."""
     parser = typer.Typer(add_completion=False)
     parser.command(run.NAME)(run.command)
+    refuse_replaced(run.NAME, arguments)
     context = typer.main.get_command(parser).make_context(f"prism-bench {run.NAME}", list(arguments))
     for name in _CHOSEN_HERE:
         if context.params.get(name) is not None:
-            raise UsageError(f"--{name}: nightly chooses it, by --gpus; leave it out")
+            raise UsageError(f"--{name}: nightly chooses it, by --workers; leave it out")
     rest: list[str] = []
     for parameter in context.command.params:
         source = context.get_parameter_source(str(parameter.name))
@@ -117,7 +120,7 @@ def parsed(arguments: "Sequence[str]") -> ParsedRun:
     configuration = project.current()
     named = context.params.get("backend") or (configuration.keys.backend if configuration else None)
     backend = named or ("cuda" if context.params.get("fleet") else None)
-    return ParsedRun(int(context.params["processes"]), tuple(rest), backend)
+    return ParsedRun(int(context.params["processes"]), tuple(rest), backend, bool(context.params.get("fleet")))
 
 
 def _as_arguments(value: object, names: "Sequence[str]", opposites: "Sequence[str]") -> list[str]:

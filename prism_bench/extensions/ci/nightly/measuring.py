@@ -128,7 +128,7 @@ class NightlyPlan:
     def __post_init__(self) -> None:
         visible = os.environ.get(VISIBLE)
         if visible is not None and self.gpus > 1 and len(visible.split(",")) < self.gpus:
-            raise UsageError(f"--gpus {self.gpus}: {VISIBLE}={visible} names fewer; give as many, or unset it")
+            raise UsageError(f"--workers {self.gpus}: {VISIBLE}={visible} names fewer; give as many, or unset it")
 
     @property
     def alert_state(self) -> Path:
@@ -171,7 +171,7 @@ class NightlyPlan:
             yield device + _command(*self.run_arguments(part, relative(output)))
         if self.gpus > 1:
             yield _command("store", "merge", *map(str, map(relative, parts)), "--runs", str(self.runs))
-        files = "--markdown", str(self.site / "check.md"), "--junit", str(self.site / "check.xml")
+        files = "--output", str(self.site / "check.md"), "--output", str(self.site / "check.xml")
         places = "--runs", str(self.runs), "--noise", str(self.noise)
         yield _command("check", _RECORD, *places, *self._catalogue(), "--alert", *files)
         yield _command("report", _RECORD, "--runs", str(self.runs), *self._catalogue(), "--output", str(self.site))

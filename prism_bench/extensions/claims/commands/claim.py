@@ -1,6 +1,6 @@
 """`prism-bench claim`: a speed-up as one file that anyone can replay, and its replay."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,62 +26,46 @@ _BaselineArgument = Annotated[
     ),
 ]
 _KernelArgument = Annotated[str | None, typer.Argument(help="Name what is claimed to be faster, likewise.")]
-_CaseOption = Annotated[
-    str | None, typer.Option("--case", help="Choose the case by its name, its workload or its label.")
+_CaseArgument = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[CASES]...", help="Choose the case by its name, its workload or its label."),
 ]
 _AgainstOption = Annotated[
     str | None, typer.Option("--against", help="Compare with this peer or form; default: the fastest peer.")
 ]
-_MetricOption = Annotated[
-    str | None, typer.Option(help="Choose a metric, such as hot_time; default: cold_time, on a CPU wall_time.")
-]
-_TrustOption = Annotated[
-    bool,
-    typer.Option(
-        "--trust-source", help="Run code of a replayed claim that the catalogue here does not have, without a jail."
-    ),
-]
-_SignedOption = Annotated[
+_MetricOption = Annotated[str | None, typer.Option(help=options.METRIC)]
+_SignatureOption = Annotated[
     str | None,
     typer.Option(
-        "--signed-by",
-        help="Refuse to replay what has no signature minisign:PUBLIC_KEY or sigstore:IDENTITY,ISSUER.",
+        "--signature",
+        metavar="BY",
+        help="Add a signature by minisign:KEY_FILE or sigstore; of a replayed claim, require one of "
+        "minisign:PUBLIC_KEY or sigstore:IDENTITY,ISSUER.",
     ),
 ]
-_OutputOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        help="Write the claim to this file, or the answer of a replay; default: claim.json for a claim.",
-    ),
-]
-_SignOption = Annotated[str | None, typer.Option("--sign", help="Add a signature by minisign:KEY_FILE or by sigstore.")]
-_PageOption = Annotated[Path | None, typer.Option("--html", help="Write its page to this HTML file, too.")]
-_BadgeOption = Annotated[Path | None, typer.Option("--badge", help="Write its badge to this SVG file, too.")]
+_FORMS = (".json", ".html", ".svg")  # the claim or the answer of a replay, its page, and its badge
 
 
 def command(
     a: _BaselineArgument,
     b: _KernelArgument = None,
-    case: _CaseOption = None,
+    cases: _CaseArgument = None,
+    filter: options.FilterOption = None,
     against: _AgainstOption = None,
     metric: _MetricOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
     processes: measuring.ProcessesOption = 5,
-    trust_source: _TrustOption = False,
-    signed_by: _SignedOption = None,
-    output: _OutputOption = None,
-    sign: _SignOption = None,
-    page: _PageOption = None,
-    badge: _BadgeOption = None,
+    trust_source: options.TrustOption = False,
+    signature: _SignatureOption = None,
+    output: options.OutputOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Write a measured speed-up as a claim, or replay a claim.
 
     A claim is one file with both sides' sources, launches and machine code, the reference, the samples and the
-    protocol. Without records both sides are measured now, in turn.
+    protocol. Without records both sides are measured now, in turn. --output names its file (.json; default:
+    claim.json), its page (.html) and its badge (.svg); of a replay the file has the answer, by default none.
 
     A claim alone is replayed: its hashes, outputs and ratio are checked on this machine. Without the GPU that it needs,
     its outputs are verified on the emulator, and the answer names what stays open. Ends with 0 where it is reproduced,
@@ -89,18 +73,23 @@ def command(
     """
     from prism_bench.extensions.claims.checks import is_claim
 
-    made_with = {"--case": case, "--against": against, "--metric": metric, "--sign": sign}
-    replayed_with = {"--trust-source": trust_source, "--signed-by": signed_by}
+    chosen = options.patterns(cases, filter)
+    made_with = {"CASES": cases, "--filter": filter, "--against": against, "--metric": metric}
+    replayed_with = {"--trust-source": trust_source}
     claim = next((operand for operand in (a, b) if operand and is_claim(operand)), None)
     if claim and b:
         raise UsageError(f"{claim}: it is a claim; name it alone to replay it")
     kind = "a claim to replay" if claim else "no claim to replay"
     options.refuse(made_with if claim else replayed_with, f"leave it out with {a}, which is {kind}")
+    forms = options.written_forms(output, _FORMS)
+    document, page, badge = (forms.get(form) for form in _FORMS)
     if claim:
-        _replay(claim, backend, catalogue, processes, trust_source, signed_by, (output, page, badge), json=json)
-    else:
-        places = output or _DEFAULT_OUTPUT, page, badge
-        _make(a, b, case, against, metric, backend, catalogue, processes, places, sign, json=json)
+        _replay(claim, backend, catalogue, processes, trust_source, signature, (document, page, badge), json=json)
+        return
+    if len(chosen) > 1:
+        raise UsageError(f"{chosen[1]}: a claim is about one case, and {chosen[0]} is named; leave one out")
+    places, case = (document or _DEFAULT_OUTPUT, page, badge), next(iter(chosen), None)
+    _make(a, b, case, against, metric, backend, catalogue, processes, places, signature, json=json)
 
 
 def _make(
@@ -125,7 +114,7 @@ def _make(
 
     output, page, badge = places
     are_records = _are_records((a, b), against)
-    _require_feasible({"--output": output, "--html": page, "--badge": badge}, (a, b or a), metric, sign)
+    _require_feasible(places, (a, b or a), metric, sign)
     code = options.open_catalogue(catalogue)
     if are_records and b:
         claim = of_records(Path(a), Path(b), code, case=case, against=against, metric=metric)
@@ -163,7 +152,7 @@ def _replay(
     from prism_bench.extensions.claims.replaying import ClaimReplay
 
     output, page, badge = places
-    require_places({"--output": output, "--html": page, "--badge": badge}, [claim])
+    require_places(places, [claim])
     content = fetched(claim)
     document, records = checked(content, claim)
     options.remark(f"signature: {require_signature(claim, content, signed_by)}")
@@ -178,7 +167,7 @@ def _replay(
 
 
 def _require_feasible(
-    places: Mapping[str, Path | None], operands: tuple[str, str], metric: str | None, sign: str | None
+    places: Sequence[Path | None], operands: tuple[str, str], metric: str | None, sign: str | None
 ) -> None:
     """Raise an error before the measurement for options that would be refused after it."""
     from prism_bench.extensions.claims.checks import require_signer

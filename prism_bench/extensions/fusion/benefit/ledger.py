@@ -66,13 +66,13 @@ class ChainAnswer:
     against_graph: float | None
 
 
-def read_times(path: Path | None, folder: Path) -> "LatencyRecord | None":
-    """Return the times of served items: of the file, else the newest in `folder`; None without such a file."""
+def read_times(folder: Path) -> "LatencyRecord | None":
+    """Return the newest times of served items in `folder`; None without such a file."""
     if all(extension.name != STAGE for extension in installed()):
         return None
     from prism_bench.extensions.persistent.records import newest, read_latencies
 
-    chosen = path or newest(folder)
+    chosen = newest(folder)
     return read_latencies(chosen) if chosen else None
 
 

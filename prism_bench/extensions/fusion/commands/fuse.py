@@ -8,7 +8,6 @@ import typer
 
 from prism_bench.cli import options
 from prism_bench.cli.options import CASE_SECONDS, limited
-from prism_bench.errors import UsageError
 from prism_bench.io import project
 
 if TYPE_CHECKING:
@@ -30,19 +29,6 @@ _CasesArgument = Annotated[
 _RecordOption = Annotated[
     Path | None, typer.Option(help="Read this run record; default: the newest that timed a chain.")
 ]
-_LatenciesOption = Annotated[
-    Path | None, typer.Option(help="Read times of served items from this file; default: the newest.")
-]
-_CountersOption = Annotated[
-    Path | None, typer.Option(help="Read counters from this record; default: the newest of each case.")
-]
-_WriteOption = Annotated[
-    bool, typer.Option("--write", help="Write the fused kernels that the catalogue declares, and show no savings.")
-]
-_CheckOption = Annotated[bool, typer.Option("--check", help="Write nothing and print what --write would change.")]
-_PtxOption = Annotated[
-    bool, typer.Option(help="Keep PTX next to the sources that --write writes, where NVRTC is installed.")
-]
 
 
 def command(
@@ -50,34 +36,31 @@ def command(
     filter: options.FilterOption = None,
     record: _RecordOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
-    latencies: _LatenciesOption = None,
-    counters: _CountersOption = None,
     label: options.LabelOption = None,
     emulate: Annotated[bool, typer.Option("--emulate", help="Count traffic on the emulator, at S0.")] = False,
-    picture: Annotated[Path | None, typer.Option(help="Draw before and after into this PNG file.")] = None,
-    write: _WriteOption = False,
-    check: _CheckOption = False,
-    ptx: _PtxOption = True,
+    output: options.OutputOption = None,
+    write: options.WriteOption = False,
+    dry_run: options.DryRunOption = False,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
     """Show what fusing kernels saves, or write the fused kernels.
 
-    Launches, gaps, bytes, temporaries, time, energy and error of every stage of a chain. Without a record of a GPU,
+    Launches, gaps, bytes, temporaries, time, energy and error of every stage of a chain, with the newest counters and
+    times of served items; --output draws before and after (.png). Without a record of a GPU,
     only the traffic on the emulator and the plans are known. Ends with 1 where a fused stage fails the published rule
     at S0.
 
-    --write makes the source and PTX of programs in spec files, kernels/<family>/<name>.py, in <family>/generated.
-    --check ends with 1 where they would change.
+    --write makes the source, and PTX where NVRTC is installed, of programs in spec files, kernels/<family>/<name>.py,
+    in <family>/generated. With --dry-run it writes nothing and ends with 1 where they would change.
     """
     names = options.patterns(cases, filter)
-    if write or check:
-        files = {"--record": record, "--latencies": latencies, "--counters": counters, "--picture": picture}
+    if write:
         others = {"--runs": runs != _stored(options.DEFAULT_RUNS), "--label": label, "--emulate": emulate}
-        options.refuse({**files, **others}, f"leave it out with {'--write' if write else '--check'}")
-        _write(names, catalogue, check=check, ptx=ptx, json=json)
-    if not ptx:
-        raise UsageError("--no-ptx: leave it out without --write")
+        options.refuse({"--record": record, "--output": output, **others}, "leave it out with --write")
+        _write(names, catalogue, check=dry_run, json=json)
+    options.refuse({"--dry-run": dry_run}, "it is for --write")
+    picture = options.written_forms(output, (".png",)).get(".png")
     from prism_bench.analysis.bounds.profiles import newest_counted
     from prism_bench.extensions.fusion import benefit as fusion
     from prism_bench.extensions.fusion.benefit.ledger import read_times
@@ -88,9 +71,9 @@ def command(
     (read, missing), labels = _record(chains, record, runs), options.chosen_labels(label)
     traffic = _traffic(chains, labels) if emulate or read is None else {}
     uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
-    served = read_times(latencies, _stored(ITEMS))
-    counted = [(counters, store.read(counters))] if counters else store.readable(_stored(PROFILES))
-    sources = fusion.Sources(read, traffic, missing, uncounted, served, newest_counted(counted))
+    served = read_times(_stored(ITEMS))
+    counted = newest_counted(store.readable(_stored(PROFILES)))
+    sources = fusion.Sources(read, traffic, missing, uncounted, served, counted)
     ledgers = fusion.ledgers(chains, labels, sources)
     table = fusion.compared(ledgers)
     if picture:
@@ -148,7 +131,7 @@ def _draw(ledgers: "list[ChainLedger]", path: Path) -> None:
 # Kernels generated from the programs of a catalogue.
 
 
-def _write(names: Sequence[str], catalogue: Path | None, *, check: bool, ptx: bool, json: bool) -> NoReturn:
+def _write(names: Sequence[str], catalogue: Path | None, *, check: bool, json: bool) -> NoReturn:
     """Write the kernels of these programs; with `check` write nothing, and end with 1 where they would change."""
     from prism_bench.extensions.fusion.keeping import declarations, keep_source, left_over
 
@@ -158,11 +141,7 @@ def _write(names: Sequence[str], catalogue: Path | None, *, check: bool, ptx: bo
     done = {declaration.name for declaration in declared} - {
         file.program for file in kept if check and not file.is_same
     }
-    without = (
-        _keep_ptx([declaration for declaration in declared if declaration.name in done], folder, check, kept)
-        if ptx
-        else "not asked for"
-    )
+    without = _keep_ptx([declaration for declaration in declared if declaration.name in done], folder, check, kept)
     leftover = left_over(folder)
     _print(kept, leftover, without, json)
     raise SystemExit(1 if leftover or (check and not all(file.is_same for file in kept)) else 0)

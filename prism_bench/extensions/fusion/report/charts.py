@@ -430,6 +430,6 @@ def _sources(context: SiteContext, kernels: Set[str]) -> Sources:
 def _latencies(context: SiteContext) -> "LatencyRecord | None":
     """Return the newest times of served items; None if there are none that can be read."""
     try:
-        return read_times(None, context.places.items)
+        return read_times(context.places.items)
     except ResultsError:
         return None

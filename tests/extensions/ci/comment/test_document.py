@@ -180,7 +180,7 @@ def test_options_of_a_strangers_file_are_bounded(tmp_path, table):
 
 @pytest.mark.parametrize("page", ["javascript:alert(1)", "https://a b", "https://a)[x](http://evil", "example.org"])
 def test_a_page_is_an_address(page):
-    with pytest.raises(UsageError, match="--page .*: give an address such as https://"):
+    with pytest.raises(UsageError, match="the page .*: give an address such as https://"):
         comment(STORED, page)
 
 
