@@ -21,7 +21,7 @@ def answer(address):
     raise SystemExit(f"nothing listens at {address}")
 
 
-command = ["prism-bench", "monitor", "--serve", "0", "--duration", "60", *sys.argv[1:]]
+command = ["prism-bench", "monitor", "--serve", "0", "--seconds", "60", *sys.argv[1:]]
 with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as server:
     address = None
     for line in server.stdout:
