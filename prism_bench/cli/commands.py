@@ -237,7 +237,7 @@ _PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": F
 
 
 def command_alone(command: Callable[..., None]) -> typer.Typer:
-    """Return a command line of its own for a command that is not among those of `prism-bench`."""
+    """Return a command line with one command, which is not among those of `prism-bench`."""
     app = typer.Typer(**_PLAIN)
     app.command(cls=_ConfiguredCommand)(command)
     return app
@@ -262,9 +262,9 @@ def completing(environment: Mapping[str, str]) -> typer.Typer:
     Commands that are only named are not imported: a shell asks at every press of the key.
     """
     import_module("typer.completion").completion_init()  # without its two options in the help
-    words = environment.get("COMP_WORDS") or environment.get("_TYPER_COMPLETE_ARGS") or ""
-    command = words.split()[1:2]
-    if command and not words.endswith(command[0]):
+    line = environment.get("COMP_WORDS") or environment.get("_TYPER_COMPLETE_ARGS") or ""
+    command = line.split()[1:2]
+    if command and not line.endswith(command[0]):
         with suppress(UsageError):  # of a command that is gone
             return command_line(command[0])
     app = typer.Typer(cls=_GroupedHelp, **_PLAIN)

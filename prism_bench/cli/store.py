@@ -36,32 +36,38 @@ class StoreAction(StrEnum):
 _OF_HISTORY = (StoreAction.FETCH, StoreAction.KEEP, StoreAction.LIST)  # and verify with --to
 
 
+_ActionArgument = Annotated[
+    StoreAction,
+    typer.Argument(help="Choose what to do: migrate, compact, verify, prune or merge; fetch, keep or list."),
+]
+_PartsArgument = Annotated[
+    list[Path] | None, typer.Argument(help="Merge these run records, one of each part; two or more.")
+]
+_KeepOption = Annotated[
+    str | None,
+    typer.Option(metavar="WHEN", help="Keep raw samples of the last 90d or 12w, or since a day, when pruning."),
+]
+_DropOption = Annotated[
+    bool, typer.Option("--drop", help="Give up raw samples that no history has, too: they are lost.")
+]
+_ToOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="ADDRESS",
+        help="Use the history branch:NAME, a folder or a URL such as s3://bucket/prefix; default: the configured one.",
+    ),
+]
+
+
 def command(
-    action: Annotated[
-        StoreAction,
-        typer.Argument(help="Choose what to do: migrate, compact, verify, prune or merge; fetch, keep or list."),
-    ],
-    parts: Annotated[
-        list[Path] | None, typer.Argument(help="Merge these run records, one of each part; two or more.")
-    ] = None,
+    action: _ActionArgument,
+    parts: _PartsArgument = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
-    keep_raw: Annotated[
-        str | None,
-        typer.Option(metavar="WHEN", help="Keep raw samples of the last 90d or 12w, or since a day, when pruning."),
-    ] = None,
-    drop: Annotated[
-        bool, typer.Option("--drop", help="Give up raw samples that no history has, too: they are lost.")
-    ] = False,
+    keep_raw: _KeepOption = None,
+    drop: _DropOption = False,
     dry_run: options.DryRunOption = False,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="ADDRESS",
-            help="Use the history at branch:NAME, in a folder or at a URL such as s3://bucket/prefix; default: the "
-            "configured one.",
-        ),
-    ] = None,
+    to: _ToOption = None,
     catalogue: options.CatalogueOption = None,
     output: options.RecordFileOption = None,
     json: options.JsonOption = False,
@@ -82,19 +88,14 @@ def command(
 
     Ends with 1 where verify or fetch finds damage, and where migrate leaves a record out.
     """
-    is_merge, of_history = action is StoreAction.MERGE, action in _OF_HISTORY
-    of_history = of_history or (action is StoreAction.VERIFY and to is not None)
-    is_prune = action is StoreAction.PRUNE
-    for use, is_used, values in (
-        ("prune", is_prune, {"--drop": drop, "--dry-run": dry_run}),
-        ("a history", is_prune or of_history, {"--to": to}),
-        ("merge", is_merge, {"a run record": parts, "--output": output}),
-    ):
-        if not is_used and (name := next((name for name, value in values.items() if value), None)):
-            raise UsageError(f"store {action}: {name} is for {use}")
-    if (keep_raw is None) == is_prune:
-        wanted = "prune needs --keep-raw, such as --keep-raw 90d" if keep_raw is None else "--keep-raw is for prune"
-        raise UsageError(f"store {action}: {wanted}")
+    is_prune, is_merge = action is StoreAction.PRUNE, action is StoreAction.MERGE
+    of_history = action in _OF_HISTORY or (action is StoreAction.VERIFY and to is not None)
+    pruning = {"--drop": drop, "--dry-run": dry_run, "--keep-raw": keep_raw}
+    _refuse(action, "prune", {} if is_prune else pruning)
+    _refuse(action, "a history", {} if is_prune or of_history else {"--to": to})
+    _refuse(action, "merge", {} if is_merge else {"a run record": parts, "--output": output})
+    if is_prune and keep_raw is None:
+        raise UsageError("store prune: prune needs --keep-raw, such as --keep-raw 90d")
     if not (is_merge or of_history) and not runs.is_dir():
         raise ResultsError(f"{runs}: no folder of records; 'prism-bench run' makes one, --runs names another")
     if is_prune:
@@ -112,6 +113,12 @@ def command(
         for line in lines:
             options.line(line)
     raise SystemExit(code)
+
+
+def _refuse(action: StoreAction, use: str, values: dict[str, object]) -> None:
+    """Raise a UsageError for the first value that is set: it is for another use of the store."""
+    if name := next((name for name, value in values.items() if value), None):
+        raise UsageError(f"store {action}: {name} is for {use}")
 
 
 _Answer = tuple[dict[str, object], list[str], int]  # for programs, for people, the exit code

@@ -56,9 +56,11 @@ def command(
 
     opened = options.choose_backend(backend, quiet=json)
     on_device = opened.name == "cuda"
-    words = options.patterns(names, filter)
-    chosen = [word for word in words if word not in FORMS]
-    forms = [word for word in words if word in FORMS] or (FORMS if on_device else ("per_call", "one_stream"))
+    patterns = options.patterns(names, filter)
+    chosen = [pattern for pattern in patterns if pattern not in FORMS]
+    forms = [pattern for pattern in patterns if pattern in FORMS] or (
+        FORMS if on_device else ("per_call", "one_stream")
+    )
     label = label or ("small" if opened.name == "emulator" else "S0")
     launched, tuning = _launched(chosen, options.open_catalogue(catalogue), label, opened, tuned)
     plan = TaskPlan(launched, opened.name, (), PLACE, label, processes, timed=not verify_only, limit=time_limit)
