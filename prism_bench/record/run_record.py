@@ -6,8 +6,9 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, get_args
 
 from prism_bench import display
@@ -150,7 +151,11 @@ class RunRecord(RecordFields):
 
     def case(self, name: str) -> CaseResult | None:
         """Return the result of the case called `name`, or None."""
-        return next((case for case in self.cases if case.name == name), None)
+        return self._by_name.get(name)
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, CaseResult]:
+        return {case.name: case for case in reversed(self.cases)}
 
     def __repr__(self) -> str:
         """Return one line: `<RunRecord 279 cases, NVIDIA H200, cuda, 2026-11-22T23:05:46, commit 2034ef74>`."""
@@ -196,8 +201,9 @@ class RunRecord(RecordFields):
 
 def encode(record: RunRecord) -> JsonTable:
     """Return the record as plain JSON values."""
+    names = [name.name for name in fields(RunRecord)]
     absent = ("parts", "spent", "boards", "committed", "guessed")
-    plain = {key: value for key, value in vars(record).items() if value or key not in absent}
+    plain = {key: value for key in names if (value := getattr(record, key)) or key not in absent}
     plain |= {key: list(plain[key]) for key in ("monitor", "parts", "boards", "guessed") if key in plain}
     cases = [encode_case(case) for case in record.cases]
     return {"schema": SCHEMA, **plain, "cases": cases}

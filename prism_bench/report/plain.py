@@ -15,6 +15,7 @@ from prism_bench.analysis.run_analysis import Reading
 from prism_bench.analysis.summary import DERIVED, condition_texts, conditions, number, time_spent, window_seconds
 from prism_bench.compilation.listing import EntryDifference
 from prism_bench.record.run_record import CaseResult, RunRecord, encode
+from prism_bench.record.store.points import Facts
 from prism_bench.report.view import CaseView, case_views
 from prism_bench.spec.metric import MEASURED, STAND_INS, timed_on
 from prism_bench.units import bytes_text, rate_text
@@ -97,7 +98,7 @@ def machine_name(record: RunRecord) -> str:
     return str(record.machine.get("id", "an unnamed machine"))
 
 
-def backend_name(record: RunRecord) -> str:
+def backend_name(record: RunRecord | Facts) -> str:
     """Return the name of the backend, with the environment where records of several are kept apart."""
     environment = record.owner[2]
     return f"{record.backend} ({environment})" if environment else record.backend

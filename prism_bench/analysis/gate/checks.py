@@ -405,10 +405,11 @@ MOST = 10  # earlier records that are read, if the last records lack cases
 
 @dataclass(frozen=True)
 class Earlier:
-    """Comparable earlier `record`, and its name in messages."""
+    """Comparable earlier `record` without edges, its name in messages, and its file below the folder of runs."""
 
     record: RunRecord
     name: str
+    file: str
 
 
 def last_part(
@@ -466,7 +467,7 @@ def earlier_records(
         except ResultsError:
             continue  # the history reports it as left out
         if device_of(older) == device_of(record):
-            earlier.append(Earlier(older, f"{facts.when[:10]} {(facts.commit or '')[:8]}".strip()))
+            earlier.append(Earlier(older, f"{facts.when[:10]} {(facts.commit or '')[:8]}".strip(), facts.file))
             counts.update(case.name for case in older.cases if _times(case))
     return earlier
 

@@ -140,7 +140,6 @@ def _begin() -> None:
 # A history knows its records; their points are read when they are needed, of all records or of a part of them.
 
 _Run = tuple[str | None, ...]
-_Shown = Callable[[Path, bytes | bytearray], None]
 
 
 @dataclass(frozen=True)
@@ -279,7 +278,6 @@ def read_history(
     root: Path | str,
     report: Callable[[int, int], None] | None = None,
     more: Iterable[RunRecord] = (),
-    shown: _Shown | None = None,
 ) -> History:
     """Return the history of all records below `root`, and of `more`, in the order of their commits.
 
@@ -287,7 +285,7 @@ def read_history(
     before comes from a cache. A record that cannot be read, or that is there twice, is one problem more and harms no
     other; so is a shard. Many new records are read by several processes, which import the caller's main module: a
     script of yours needs its `if __name__ == "__main__":`. `report` is called with how many of the new files have been
-    read; `shown`, a function of a module, with the JSON of each by its reader.
+    read.
     """
     root = Path(root)
     folder = ShardFolder(root)
@@ -306,7 +304,7 @@ def read_history(
     }
     changed = [(root / file, file, seal) for file, seal in seals.items() if file not in known]
     blocks: list[PointBlock] = []
-    for done, points in enumerate(in_processes(partial(_read_block, shown), changed), 1):
+    for done, points in enumerate(in_processes(_read_block, changed), 1):
         blocks.append(points)
         if report:
             report(done, len(changed))
@@ -383,17 +381,14 @@ def _order_of(file: str) -> tuple[str, int]:
     return in_order(path) if path.suffix == ".gz" else (month_of(path)[1].replace("-", "") + "32", 1)
 
 
-def _read_block(shown: _Shown | None, changed: tuple[Path, str, str], *, detailed: bool = False) -> PointBlock:
+def _read_block(changed: tuple[Path, str, str], *, detailed: bool = False) -> PointBlock:
     """Return the points of one record, with details if wanted; a block with a problem where it is damaged."""
     path, file, seal = changed
     try:
-        text = text_at(path)
-        record = checked(text, str(path))
+        record = checked(text_at(path), str(path))
         points = block(file, seal, *points_in(record, file))
     except ResultsError as error:
         return block(file, seal, None, {}, problem=str(error))
-    if shown:
-        shown(path, text)
     return replace(points, details=details_in(record)) if detailed else points
 
 
@@ -520,7 +515,7 @@ def migrate(root: Path, report: Report | None = None) -> Migrated:
     problems = [f"{reason}" for reason in listing.damaged.values()]
     done = 0
     for batch in (new[first : first + _BATCH] for first in range(0, len(new), _BATCH)):
-        blocks = list(in_processes(partial(_read_block, None, detailed=True), [(root / f, f, seals[f]) for f in batch]))
+        blocks = list(in_processes(partial(_read_block, detailed=True), [(root / f, f, seals[f]) for f in batch]))
         good = [block for block in blocks if block.facts]
         problems += [block.problem for block in blocks if block.problem]
         written |= dict.fromkeys(_added(folder, good, together=True))
@@ -541,7 +536,7 @@ def add_record(path: Path, root: Path) -> Path | None:
     if path.parent.parent != root or not folder.is_used() or not is_installed("pyarrow"):
         return None
     file = path.relative_to(root).as_posix()
-    block = _read_block(None, (path, file, seal_of(path)), detailed=True)
+    block = _read_block((path, file, seal_of(path)), detailed=True)
     if block.problem:
         raise ResultsError(block.problem)
     return _added(folder, [block])[0]

@@ -1,16 +1,16 @@
-"""From records to a site: one set of pages for each machine, written so that a reader never sees half of it."""
+"""From records to a site: the pages of one machine, written so that a reader never sees half of it."""
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,14 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.extension import installed
 from prism_bench.io.documents import json_text, no_collection
+from prism_bench.io.project import STORAGE
 from prism_bench.record import store
 from prism_bench.record.store import History
+from prism_bench.record.store.points import Facts
 from prism_bench.report.plain import backend_name
 from prism_bench.report.site import pages
-from prism_bench.report.site.context import NewestRecord, Places, SiteContext, contexts, newest_of_each
-from prism_bench.report.site.data_files import RecordList, keep_side, record_lists, series_data, side_files
+from prism_bench.report.site.context import NewestRecord, Places, SiteContext, contexts, newest_facts, newest_of_each
+from prism_bench.report.site.data_files import record_lists, series_data, side_files
 from prism_bench.report.site.page import KERNELS, MENU, OPERATIONS, Later, Page, figures, file_name
 from prism_bench.report.templating import environment
 from prism_bench.spec.metric import timed_on
@@ -173,7 +175,9 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-# From records to a site: one set of pages for each machine, that of the newest run in the first folder.
+# From records to a site: the pages of one machine, those of the newest run or of the one that is asked for.
+#
+# Records of other machines have a line each, with the command that makes their pages in a folder of this site.
 
 _ASSETS = (
     "site.css",
@@ -191,7 +195,7 @@ _ASSETS = (
 
 @dataclass(frozen=True)
 class Built:
-    """The site's first page, the record that it shows first, and what was written."""
+    """The site's first page, the record that it shows, and what was written."""
 
     page: Path
     record: Path
@@ -205,32 +209,30 @@ def build_site(
     record: Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Built:
-    """Write the site about the records below `runs` into `folder`; `record` is the run it shows first, else the newest.
+    """Write the site of one machine's records below `runs` into `folder`: that of `record`, else of the newest run.
 
     `tell` gets a message for each step. A ResultsError where there is no record that can be read, or where the folder
     cannot be written; then, as after an interruption, the site that was there is as it was.
     """
     places = Places(runs)
-    chosen = store.read(record) if record else None
-    tell("reading records")
-    history = store.read_history(
-        runs,
-        lambda done, total: tell(f"reading records: {done} of {total} new"),
-        [chosen] if chosen else [],
-        shown=partial(keep_side, [folder, *folder.glob("machines/*")]),
-    )
-    newest = newest_of_each(history, places, chosen, record)
-    try:
-        with no_collection():
-            written = write_site(folder, _files(folder, newest, history, places, catalogue, tell=tell))
-    except OSError as error:
-        raise ResultsError(f"cannot write {error.filename or folder}: {error.strerror}") from error
-    return Built(folder / "index.html", newest[0].path, written)
+    with no_collection():  # a report creates no reference cycles
+        chosen = store.read(record) if record else None
+        elsewhere = [chosen] if chosen and record and record.resolve().parent.parent != runs.resolve() else []
+        tell("reading records")
+        history = store.read_history(
+            runs, lambda done, total: tell(f"reading records: {done} of {total} new"), elsewhere
+        )
+        run = next(newest_of_each(history, places, chosen, record))
+        try:
+            written = write_site(folder, _files(folder, run, history, places, catalogue, tell=tell))
+        except OSError as error:
+            raise ResultsError(f"cannot write {error.filename or folder}: {error.strerror}") from error
+    return Built(folder / "index.html", run.path, written)
 
 
 def _files(
     folder: Path,
-    newest: list[NewestRecord],
+    run: NewestRecord,
     history: History,
     places: Places,
     catalogue: Catalogue | None,
@@ -238,67 +240,51 @@ def _files(
     tell: Callable[[str], None],
 ) -> Iterator[tuple[str, bytes | None]]:
     """Yield the name and the content of every file of the site, None for one that is there as it should be."""
-    names = ("-".join(filter(None, run.record.owner)) for run in newest[1:])
-    folders = ["", *(f"machines/{file_name(name)}/" for name in names)]  # the first machine's is the site's own
-    machines = dict(zip(folders, newest, strict=True))
-    lists = record_lists(machines, history, places)
-    documented = (folder / FOLDER / "index.html").is_file()
-    for listed, run, context in zip(lists, newest, contexts(newest, history, places, catalogue), strict=True):
-        machine = f"{run.machine}, {backend_name(run.record)}"
-        tell(f"pages of {machine}")
-        others = [_other_machine(other, there, listed.place) for there, other in machines.items() if other is not run]
-        for name, content in _machine_files(context, listed, lists, others, documented=documented):
-            yield listed.place + name, content
-        tell(f"what any two records of {machine} are compared by")
-        for name, content in side_files(folder / listed.place, listed.sides):
-            yield listed.place + name, content
+    tell(f"pages of {run.machine}, {backend_name(run.record)}")
+    context = next(contexts([run], history, places, catalogue))
+    others = [facts for facts in newest_facts(history, places) if facts.owner != run.record.owner]
+    lists = record_lists(run, others, history, places)
+    yield from ((data.name, data.content) for listed in lists for data in listed.data)
+    kernels = {kernel: [view.case.name for view in views] for kernel, views in context.kernels.items()}
+    loads: dict[str, list[list[Any]]] = {kernel: [] for kernel in kernels}
+    for kernel, data in series_data(context, kernels):
+        loads[kernel].append([data.first, data.name])
+        yield data.name, data.content
+    loads[""] = [[data.first, data.name] for data in lists[0].runs]
+    documentation = f"{FOLDER}/" if (folder / FOLDER / "index.html").is_file() else None
+    machines = [_other_machine(facts, folder, places) for facts in others]
+    made = list(pages.all_pages(context, loads, machines, [listed.plain() for listed in lists]))
+    for page in made:
+        yield from _rendered(page, context, documentation)
+        yield f"{page.name}.json", figures({"timed": timed_on(context.record.backend), **page.view})
+    yield FILE, search_file(made)
+    tell("what any two records are compared by")
+    for listed in lists:
+        yield from side_files(folder, listed.sides)
     yield "assets/style.css", files("prism_bench.report").joinpath("templates", "style.css").read_bytes()
     for asset in _ASSETS:
         yield f"assets/{asset}", files("prism_bench.report.site").joinpath("assets", asset).read_bytes()
 
 
-def _other_machine(other: NewestRecord, there: str, here: str) -> dict[str, Any]:
-    """Return another machine as a page names it."""
+def _other_machine(facts: Facts, folder: Path, places: Places) -> dict[str, Any]:
+    """Return another machine as the first page names it: the command that makes its site, and the link to one made."""
+    place = f"machines/{file_name('-'.join(filter(None, facts.owner)))}"
+    link = f"{place}/index.html"
+    words = ["prism-bench", "report", str(places.runs / facts.file), "--output", str(folder / place)]
+    words += [] if places.runs == Path(STORAGE, "runs") else ["--runs", str(places.runs)]
     return {
-        "machine": other.machine,
-        "backend": backend_name(other.record),
-        "created": other.record.created,
-        "link": "../" * here.count("/") + there + "index.html",
+        "machine": facts.machine,
+        "backend": backend_name(facts),
+        "created": facts.created,
+        "link": link if (folder / link).is_file() else None,
+        "command": shlex.join(words),
     }
 
 
-def _machine_files(
-    context: SiteContext,
-    records: RecordList,
-    lists: Sequence[RecordList],
-    others: Sequence[Mapping[str, Any]],
-    *,
-    documented: bool = False,
-) -> Iterator[tuple[str, bytes]]:
-    """Yield the files of one machine's pages by their names in its folder.
-
-    `records` are its own, `lists` those of all machines; `documented` sites have the documentation in their folder.
-    """
-    up = "../" * records.place.count("/")
-    kernels = {kernel: [view.case.name for view in views] for kernel, views in context.kernels()}
-    yield from ((data.name, data.content) for data in records.data)
-    loads: dict[str, list[list[Any]]] = {kernel: [] for kernel in kernels}
-    for kernel, data in series_data(context, kernels):
-        loads[kernel].append([data.first, data.name])
-        yield data.name, data.content
-    loads[""] = [[data.first, data.name] for data in records.runs]
-    offered = [listed.plain(up) for listed in sorted(lists, key=lambda listed: listed is not records)]
-    made = list(pages.all_pages(context, loads, others, offered))
-    for page in made:
-        yield from _rendered(page, context, up, f"{up}{FOLDER}/" if documented else None)
-        yield f"{page.name}.json", figures({"timed": timed_on(context.record.backend), **page.view})
-    yield FILE, search_file(made)
-
-
-def _rendered(page: Page, context: SiteContext, up: str, documentation: str | None) -> Iterator[tuple[str, bytes]]:
+def _rendered(page: Page, context: SiteContext, documentation: str | None) -> Iterator[tuple[str, bytes]]:
     """Yield the page, and before it the script with what it does not show at first.
 
-    `documentation` leads from the folder of the machine's pages to that of the documentation, if there is one.
+    `documentation` leads from the site's first folder to that of the documentation, if there is one.
     """
     template, later = environment().get_template(f"site/{page.template or page.name}.html"), Later()
     guide = _METHOD if documentation is None else f"{documentation}{GUIDES[page.name.split('/')[0]]}"
@@ -309,7 +295,7 @@ def _rendered(page: Page, context: SiteContext, up: str, documentation: str | No
             documentation=documentation,
             guide=page.root + guide,
             root=page.root,
-            assets=f"{page.root}{up}assets/",
+            assets=f"{page.root}assets/",
             context=context,
             record=context.record,
             reading=context.reading,
@@ -321,6 +307,6 @@ def _rendered(page: Page, context: SiteContext, up: str, documentation: str | No
     script = later.script(page.name, page.drawn)
     if script:
         yield script
-        tables = f'<script src="{page.root}{up}assets/tables.js" defer></script>'
+        tables = f'<script src="{page.root}assets/tables.js" defer></script>'
         text = text.replace(tables, f'<script src="{page.root}{script[0]}" defer></script>\n{tables}', 1)
     yield f"{page.name}.html", text.encode()

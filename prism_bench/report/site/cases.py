@@ -8,8 +8,6 @@ from itertools import pairwise, takewhile
 from statistics import median
 from typing import Any, TypedDict
 
-import numpy
-
 from prism_bench.analysis.bounds.bottleneck import check_bytes
 from prism_bench.analysis.bounds.profiles import Counted, newest_counted
 from prism_bench.analysis.bounds.why import Why
@@ -215,10 +213,17 @@ def drawn_measurement(measurement: Measurement) -> dict[str, Any]:
 def _band(samples: Sequence[float]) -> list[int]:
     if not samples:
         return [0]
-    quartiles = [float(quartile) for quartile in numpy.quantile(samples, _QUARTILES)]
+    ordered = sorted(samples)
+    quartiles = [_between(ordered, share * (len(ordered) - 1)) for share in _QUARTILES]
     lowest = min((quartile for quartile in quartiles if quartile > 0), default=1.0)  # a damaged record may have a 0
     power = math.floor(math.log10(lowest)) - _DIGITS
     return [len(samples), power, *(round(quartile / 10.0**power) for quartile in quartiles)]
+
+
+def _between(ordered: Sequence[float], place: float) -> float:
+    """Return the value at a place of the ordered ones, which may be between two of them."""
+    low, high = ordered[int(place)], ordered[math.ceil(place)]
+    return low + (high - low) * (place % 1)
 
 
 # What was read of the device over a run, in as many columns as a picture has room for.
@@ -420,11 +425,8 @@ def operations(context: SiteContext) -> list[str]:
 def implementations(context: SiteContext, kernel: str) -> list[ImplementationTable]:
     """Return a table for each workload of the kernel; none where it is written in only one language."""
     by_variant = forms(context.catalogue, kernel)
-    views = {
-        (view.case.variant, view.case.label): view
-        for view in context.cases.values()
-        if view.case.kernel == kernel and view.case.label in LABELS
-    }
+    of_kernel = context.kernels.get(kernel, [])
+    views = {(view.case.variant, view.case.label): view for view in of_kernel if view.case.label in LABELS}
     lines = {variant: source_lines(form.source_file) for variant, form in by_variant.items()}
     return [
         _table(label, by_variant, {variant: views.get((variant, label)) for variant in by_variant}, lines)

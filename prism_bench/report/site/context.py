@@ -1,7 +1,7 @@
 """What the pages of one machine show: its newest run, every case's newest measurement, and its past."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -35,6 +35,7 @@ from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.io.files import path_part
 from prism_bench.record import store
+from prism_bench.record.identity import Owner
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.record.store import History
 from prism_bench.record.store.points import Facts, utc
@@ -97,7 +98,8 @@ class SiteContext:
     """`history` and `trend` are those of the machine, backend and environment, `own` the records, oldest commit first.
 
     `reading` is the newest run, at `path`; `gate` holds its checks, `cases` every case by name, `passed_by` are
-    the machine's records that could not be read, with the reason.
+    the machine's records that could not be read, with the reason; `timed` are records without edges that the gate
+    read, by file.
     """
 
     places: Places
@@ -111,6 +113,7 @@ class SiteContext:
     cases: Mapping[str, CaseView]
     noise: Noise | None
     passed_by: tuple[str, ...] = ()
+    timed: Mapping[str, RunRecord] = field(default_factory=dict[str, RunRecord])
 
     @property
     def record(self) -> RunRecord:
@@ -136,6 +139,14 @@ class SiteContext:
             if step.key.backend == self.record.backend:
                 steps.setdefault(step.key.case, []).append(step)
         return steps
+
+    @cached_property
+    def edges(self) -> Mapping[str, list[CaseResult]]:
+        """The edge and golden cases of each kernel."""
+        edges: dict[str, list[CaseResult]] = {}
+        for case in self.reading.edges:
+            edges.setdefault(case.kernel, []).append(case)
+        return edges
 
     @property
     def breakpoints(self) -> list[Breakpoint]:
@@ -178,14 +189,19 @@ class SiteContext:
 
     @cached_property
     def _before(self) -> Mapping[str, tuple[Facts, CaseResult]]:
-        return _earlier_cases(self.history, self.own, self.places.runs, self.cases.values())
+        return _earlier_cases(self)
 
-    def kernels(self) -> Iterator[tuple[str, list[CaseView]]]:
-        """Yield every kernel of the catalogue or of a record by name, with its cases: none if nothing was measured."""
+    def timed_record(self, facts: Facts) -> RunRecord:
+        """Return a record without edges; a ResultsError where it cannot be read."""
+        return self.timed.get(facts.file) or store.read(self.places.runs / facts.file, edges=False)
+
+    @cached_property
+    def kernels(self) -> Mapping[str, list[CaseView]]:
+        """Every kernel of the catalogue or of a record by name, with its cases: none if nothing was measured."""
         kernels: dict[str, list[CaseView]] = {name: [] for name in (self.catalogue.kernels if self.catalogue else ())}
         for view in self.cases.values():
             kernels.setdefault(view.case.kernel, []).append(view)
-        yield from sorted(kernels.items())
+        return dict(sorted(kernels.items()))
 
 
 # From the newest record of each machine, backend and environment to its context.
@@ -203,11 +219,10 @@ class NewestRecord:
 
 def newest_of_each(
     history: History, places: Places, chosen: RunRecord | None = None, path: Path | None = None
-) -> list[NewestRecord]:
-    """Return that of the newest commit of each machine, backend and environment, the newest first.
+) -> Iterator[NewestRecord]:
+    """Yield that of the newest commit of each machine, backend and environment, the newest first.
 
-    The `chosen` record comes before them. A record that cannot be read is skipped and named. A ResultsError where no
-    record can be read.
+    The `chosen` record comes before them. A ResultsError where no record can be read.
     """
     problems = [f"{problem.file}: {problem.reason}" for problem in history.problems]
 
@@ -215,21 +230,28 @@ def newest_of_each(
         in_folder = tuple(problem for problem in problems if problem.startswith(f"{machine}/"))
         return NewestRecord(machine, record, path, in_folder)
 
-    records = [] if chosen is None or path is None else [newest(str(chosen.machine["id"]), chosen, path)]
-    owners = {newest.record.owner for newest in records}
-    for facts in reversed(history.records):
-        if facts.owner not in owners and is_present(places.runs / facts.file):
-            owners.add(facts.owner)
-            record = store.read(places.runs / facts.file)
-            records.append(newest(facts.machine, record, places.runs / facts.file))
-    if not records:
+    if chosen and path:
+        yield newest(str(chosen.machine["id"]), chosen, path)
+    of_each = newest_facts(history, places)
+    for facts in of_each:
+        if chosen is None or facts.owner != chosen.owner:
+            yield newest(facts.machine, store.read(places.runs / facts.file), places.runs / facts.file)
+    if not of_each and chosen is None:
         store.newest(places.runs)
         raise ResultsError(history.problems[0].reason)
-    return records
+
+
+def newest_facts(history: History, places: Places) -> list[Facts]:
+    """Return the facts of the newest record of each owner that is still there, the newest first."""
+    of_owner: dict[Owner, Facts] = {}
+    for facts in reversed(history.records):
+        if facts.owner not in of_owner and is_present(places.runs / facts.file):
+            of_owner[facts.owner] = facts
+    return list(of_owner.values())
 
 
 def contexts(
-    newest: Sequence[NewestRecord], history: History, places: Places, catalogue: Catalogue | None
+    newest: Iterable[NewestRecord], history: History, places: Places, catalogue: Catalogue | None
 ) -> Iterator[SiteContext]:
     """Yield the context of each newest run."""
     for run in newest:
@@ -249,7 +271,10 @@ def _context_of(run: NewestRecord, history: History, places: Places, catalogue: 
     checked = gate(reading, path, parts + ([GatePart("budgets of the device", silent=refusal)] if refusal else []))
     own = tuple(facts for facts in history.records if facts.backend == record.backend)
     cases = _newest_cases(reading, own, history, places, catalogue)
-    return SiteContext(places, catalogue, history, moved, own, path, reading, checked, cases, noise, run.passed_by)
+    timed = {run.file: run.record for run in earlier}
+    return SiteContext(
+        places, catalogue, history, moved, own, path, reading, checked, cases, noise, run.passed_by, timed
+    )
 
 
 def _baseline(
@@ -293,9 +318,8 @@ def _comparisons(context: SiteContext) -> Iterator[tuple[Facts, RecordComparison
     commits = dict.fromkeys(check.against for check in checks if check.grave and check.against)
     for facts in _compared_runs(context.record, context.earlier, baseline, commits):
         try:
-            older = store.read(context.places.runs / facts.file, edges=False)
             names = name_of(facts), "this run"
-            yield facts, compare(older, context.record, context.noise, names=names, boards=boards)
+            yield facts, compare(context.timed_record(facts), context.record, context.noise, names=names, boards=boards)
         except ResultsError as error:
             yield facts, str(error)
 
@@ -389,29 +413,28 @@ def _newest_with(history: History, own: Sequence[Facts], wanted: Collection[str]
         yield history.records[place], cases[place]
 
 
-def _earlier_cases(
-    history: History, own: Sequence[Facts], runs: Path, views: Iterable[CaseView]
-) -> dict[str, tuple[Facts, CaseResult]]:
+def _earlier_cases(context: SiteContext) -> dict[str, tuple[Facts, CaseResult]]:
     """Return by name the newest run before a case's own that timed it, and the case as it has it, without times.
 
     A case's machine code is compared with it, so only cases with machine code are there. Each record is read once, and
     of it no more than these cases are kept.
     """
+    own = context.own
     wanted: dict[str, set[str]] = {}
-    for view in views:
+    for view in context.cases.values():
         if view.case.code:
             wanted.setdefault(utc(view.created), set()).add(view.case.name)
     files: dict[str, tuple[Facts, set[str]]] = {}
     for created, names in wanted.items():
         place = next((place for place, facts in enumerate(own) if facts.created == created), None)
         before = [facts for facts in own if facts.created < created] if place is None else own[:place]
-        for facts, held in _newest_with(history, before, names):
+        for facts, held in _newest_with(context.history, before, names):
             files.setdefault(facts.file, (facts, set()))[1].update(held)
     return {
         case.name: (facts, replace(case, measurements=()))
         for facts, names in files.values()
-        if is_present(runs / facts.file)
-        for case in store.read(runs / facts.file, edges=False).cases
+        if is_present(context.places.runs / facts.file)
+        for case in context.timed_record(facts).cases
         if case.name in names and case.code and is_timed(case)
     }
 

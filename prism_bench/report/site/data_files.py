@@ -3,7 +3,6 @@
 import ast
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -21,12 +20,12 @@ from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.trend import Course
 from prism_bench.analysis.trend import series as windows
 from prism_bench.errors import ResultsError
-from prism_bench.io.files import cache_folder, write_atomically
-from prism_bench.record.run_record import CaseResult, RunRecord, decode
+from prism_bench.record.identity import Owner
+from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.record.store import History
 from prism_bench.record.store.history import in_processes, seal_of
 from prism_bench.record.store.points import Facts, utc
-from prism_bench.record.store.records import text_at
+from prism_bench.record.store.records import read
 from prism_bench.report.plain import backend_name
 from prism_bench.report.site.context import NewestRecord, Places, SiteContext
 from prism_bench.report.site.page import file_name
@@ -37,8 +36,7 @@ from prism_bench.workflows.compile_table import read_table
 # Two of a thousand records make half a million pairs, so nothing of a pair is computed beforehand. A record's side
 # holds what `analysis.compare.comparison` asks of it before it judges: the logs of its processes' medians with their
 # variances, in seconds and in cycles, what identifies its machine code, and the reasons for what it does not have. A
-# side is named after its record's content and after the code that makes it: it is made once and kept. Who reads a
-# record anyway keeps its side in the cache (`keep_side`), from where the next site takes it.
+# side is named after its record's content and after the code that makes it: it is made once and kept.
 
 FOLDER = "data/records"
 _ANALYSIS = "prism_bench.analysis"
@@ -61,38 +59,12 @@ def file_of(side: str) -> str:
 
 def side_files(site: Path, sides: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, bytes | None]]:
     """Yield the file of each side, made from its record; None for the content of one that is in `site` already."""
-    new = []
-    for side, path in sides:
-        spooled = _spooled(side)
-        if _is_whole(site / file_of(side)):
-            yield file_of(side), None
-        elif _is_whole(spooled):
-            yield file_of(side), spooled.read_bytes()
-        else:
-            new.append((side, path))
-        with suppress(OSError):  # a cache that cannot be written costs time, nothing else
-            spooled.unlink(missing_ok=True)
+    new = [(side, path) for side, path in sides if not _is_whole(site / file_of(side))]
+    names = {side for side, _ in new}
+    yield from ((file_of(side), None) for side, _ in sides if side not in names)
     for (side, _), content in zip(new, in_processes(_content, new), strict=True):
         if content:
             yield file_of(side), content
-
-
-def keep_side(folders: Sequence[Path], path: Path, text: bytes | bytearray) -> None:
-    """Keep the side of the record at `path`, whose JSON is `text`, until a site takes it.
-
-    Nothing is kept where the side is in one of the `folders` already, or where keeping it fails.
-    """
-    side = _side_name(path)
-    if side is None or any(_is_whole(folder / file_of(side)) for folder in folders):
-        return
-    content = _made(side, text, str(path))
-    with suppress(OSError):
-        if content:
-            write_atomically(_spooled(side), content)
-
-
-def _spooled(side: str) -> Path:
-    return cache_folder("sides") / f"{side}.js"
 
 
 def _is_whole(path: Path) -> bool:
@@ -111,14 +83,7 @@ def _content(named: tuple[str, Path]) -> bytes | None:
     """Return the side as a script; None where its record can no longer be read."""
     side, path = named
     try:
-        return _made(side, text_at(path), str(path))
-    except ResultsError:
-        return None
-
-
-def _made(side: str, text: bytes | bytearray, origin: str) -> bytes | None:
-    try:
-        side_plain = side_of(decode(text, origin))
+        side_plain = side_of(read(path, edges=False))
     except ResultsError:
         return None
     return b"prism.give(%s, 0, %s%s" % (orjson.dumps(side), orjson.dumps(side_plain), _END)
@@ -334,15 +299,14 @@ def _data(name: str, first: int, plain: object) -> Data:
 
 @dataclass(frozen=True)
 class RecordList:
-    """The records of one machine, backend and environment, whose pages are at `place`, oldest first.
+    """The records of one machine, backend and environment, oldest first; there are `count` of them.
 
-    There are `count` of them. `runs` are the files that list them, `noise` the one with its noise floor; `sides`
-    names each record's side and the file that it is made of.
+    `runs` are the files that list them, `noise` the one with its noise floor; `sides` names each record's side and the
+    file that it is made of.
     """
 
     machine: str
     backend: str
-    place: str
     count: int
     runs: Sequence[Data]
     noise: Data | None
@@ -354,33 +318,32 @@ class RecordList:
         yield from self.runs
         yield from filter(None, [self.noise])
 
-    def plain(self, up: str) -> dict[str, object]:
-        """Return the list as a page names it from which `up` leads to the site's first folder."""
+    def plain(self) -> dict[str, object]:
+        """Return the list as a page's script reads it."""
         return {
             "machine": self.machine,
             "backend": self.backend,
-            "place": up + self.place,
             "records": self.count,
             "nights": [[data.first, data.name] for data in self.runs],
             "noise": self.noise.name if self.noise else None,
         }
 
 
-def record_lists(newest: Mapping[str, NewestRecord], history: History, places: Places) -> list[RecordList]:
-    """Return the list for each newest run, by the place of its pages."""
-    return [_record_list(place, run, history, places) for place, run in newest.items()]
+def record_lists(run: NewestRecord, others: Sequence[Facts], history: History, places: Places) -> list[RecordList]:
+    """Return the list of the run's machine, then those of the `others` of its backend: only they can be compared."""
+    owners = [run.record.owner, *(facts.owner for facts in others if facts.backend == run.record.backend)]
+    return [_record_list(owner, run, history, places) for owner in owners]
 
 
-def _record_list(place: str, newest: NewestRecord, history: History, places: Places) -> RecordList:
-    records = history.of(newest.record.owner).records
+def _record_list(owner: Owner, newest: NewestRecord, history: History, places: Places) -> RecordList:
+    records = history.of(owner).records
     paths = [_path(facts, newest, places) for facts in records]
     names = [_side_name(path) for path in paths]
     sides = {name: path for name, path in zip(names, paths, strict=True) if name}
-    noise = stored_noise(newest.machine, places.noise)
+    noise = stored_noise(records[0].machine, places.noise)
     return RecordList(
-        newest.machine,
-        backend_name(newest.record),
-        place,
+        records[0].machine,
+        backend_name(records[0]),
         len(records),
         _runs_data(records, names),
         noise_data(noise) if noise else None,

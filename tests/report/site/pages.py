@@ -7,7 +7,6 @@ from pathlib import Path
 
 from prism_bench.record import store
 from prism_bench.report.site import build_site
-from prism_bench.report.site.page import decoded
 from tests.report.site.unpacked import given_values
 
 VOID = {"meta", "link", "input", "br", "wbr", "hr", "img", "path", "use"}
@@ -68,8 +67,7 @@ def read(site: Path, name: str) -> Page:
 
 def _made(text: str, script: bytes) -> str:
     """The page with rows and blocks in their places, those inside of blocks too."""
-    kept = given_values(script)
-    made = [decoded(kept["skeletons"], kept["texts"], pieces) for pieces in kept["contents"]]
+    made = given_values(script)["contents"]
     text = re.sub(r"<noscript>.*?</noscript>", "", text)
     table = re.compile(r'(<table[^>]*data-rest="(\d+)".*?)(</tbody>)', re.DOTALL)
     text = table.sub(lambda found: found[1] + made[int(found[2])] + found[3], text)

@@ -1,7 +1,6 @@
 """What a record brings to a comparison lies in one file, made once; a record without one harms nothing."""
 
 import json
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -40,25 +39,11 @@ def test_every_record_has_a_side_that_the_list_of_nights_names(tmp_path):
 def test_a_side_is_made_once(tmp_path, monkeypatch):
     every = records(4)
     before = laid(site_of(tmp_path, *every[:3]))
-    made, content = [], data_files._made
-    monkeypatch.setattr(data_files, "_made", lambda *record: (made.append(record), content(*record))[1])
+    made, content = [], data_files._content
+    monkeypatch.setattr(data_files, "_content", lambda named: (made.append(named), content(named))[1])
     after = laid(site_of(tmp_path, *every))
     assert 1 == len(made)
     assert before == {name: after[name] for name in before}
-
-
-def test_what_was_laid_down_while_records_were_read_is_taken_from_there(tmp_path, monkeypatch):
-    monkeypatch.setattr(data_files, "_content", lambda named: pytest.fail("was read twice"))
-    assert 3 == len(laid(site_of(tmp_path, *records(3))))
-    assert [] == list((tmp_path / "cache" / "sides").iterdir())
-
-
-def test_records_that_are_read_again_leave_nothing_in_the_cache(tmp_path):
-    every = records(2)
-    site_of(tmp_path, *every)
-    shutil.rmtree(tmp_path / "cache")
-    site_of(tmp_path, *every)
-    assert not (tmp_path / "cache" / "sides").exists()
 
 
 def test_a_side_that_was_cut_is_made_again(tmp_path):

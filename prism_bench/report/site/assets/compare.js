@@ -20,7 +20,7 @@
     const all = [];
     for (const list of lists)
       for (const [first, path] of list.nights) {
-        const rows = await prism.load(list.place + path) && prism.given.get(`nights ${first}`) || [];
+        const rows = await prism.load(path) && prism.given.get(`nights ${first}`) || [];
         for (const [created, commit, side] of rows) if (side) all.push({ list, created, commit, side, key: `${list.machine} ${list.backend} ${created} ${commit}`.trim() });
       }
     return all;
@@ -37,12 +37,12 @@
   }
 
   async function side(one) {
-    if (!prism.given.has(`${one.side} 0`)) await prism.load(`${one.list.place}data/records/${one.side}.js`);
+    if (!prism.given.has(`${one.side} 0`)) await prism.load(`data/records/${one.side}.js`);
     return prism.given.get(`${one.side} 0`);
   }
 
   async function noise(list) {
-    if (list.noise && list.floors === undefined) list.floors = await prism.load(list.place + list.noise) && prism.given.get("noise 0") || null;
+    if (list.noise && list.floors === undefined) list.floors = await prism.load(list.noise) && prism.given.get("noise 0") || null;
     return list.floors;
   }
 

@@ -8,7 +8,7 @@ prism.give = (name, first, data) => {
   dispatchEvent(new CustomEvent("given", { detail: { name, first } }));
 };
 
-// What `packing.py` packed: `size` bytes of JSON in DEFLATE (RFC 1951), in base64.
+// What `page.py` packed: `size` bytes of JSON in DEFLATE (RFC 1951), in base64.
 prism.unpacked = (size, base64) => {
   const letters = atob(base64), packed = new Uint8Array(letters.length), made = new Uint8Array(size);
   for (let index = 0; index < letters.length; index += 1) packed[index] = letters.charCodeAt(index);
@@ -98,13 +98,9 @@ prism.load = (path) => new Promise((resolve) => {
   document.head.append(script);
 });
 
-// What the page's scripts draw from; markup that the page put aside, by its number (`later.py` makes both).
+// What the page's scripts draw from; markup that the page put aside, by its number (`page.py` makes both).
 prism.view = () => prism.given.get("page 0")?.view ?? JSON.parse(document.getElementById("view")?.textContent || "null");
-prism.content = (number) => {
-  const { skeletons, texts, contents } = prism.given.get("page 0");
-  return contents[number].map(([skeleton, ...values]) =>
-    skeletons[skeleton].reduce((made, part, index) => made + (typeof values[index - 1] === "number" ? texts[values[index - 1]] : values[index - 1]) + part)).join("");
-};
+prism.content = (number) => prism.given.get("page 0").contents[number];
 
 // What the link remembers, such as `#catalogue.q=soft&catalogue.sort=S1 descending`.
 prism.state = (hash = location.hash) => new URLSearchParams(hash.includes("=") ? hash.slice(1) : "");

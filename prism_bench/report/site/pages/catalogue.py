@@ -18,7 +18,7 @@ _RUNS = 60  # of a sparkline
 
 def page(context: SiteContext) -> Page:
     """Return the page of all kernels."""
-    rows = [row for kernel, views in context.kernels() for row in _rows(context, kernel, views)]
+    rows = [row for kernel, views in context.kernels.items() for row in _rows(context, kernel, views)]
     rows.sort(key=_rank)
     labels = [label for label in LABELS if any(label in row["times"] for row in rows)]
     shown = {

@@ -51,7 +51,7 @@ def page(context: SiteContext, record_lists: Sequence[Mapping[str, object]]) -> 
         "shelves": record_lists,
         "rules": RULES_SHOWN,
     }
-    pages = {kernel: f"{kernel_page(kernel)}.html" for kernel, _ in context.kernels()}
+    pages = {kernel: f"{kernel_page(kernel)}.html" for kernel in context.kernels}
     stand_ins = {backend: stand_in.name for backend, stand_in in STAND_INS.items()}
     look = {"order": _ORDER, "reach": _REACH, "pages": pages, "stand_ins": stand_ins}
     shown = {"whisker": whisker, "look": look, "offered": sum(int(str(listed["records"])) for listed in record_lists)}

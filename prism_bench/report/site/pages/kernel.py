@@ -21,7 +21,6 @@ from prism_bench.report.site.cases import (
     counted_of,
     drawn_case,
     forms,
-    implementations,
     operation_page,
 )
 from prism_bench.report.site.context import ORIGINS, SiteContext, name_of
@@ -32,11 +31,14 @@ from prism_bench.spec.kernel import KernelSpec
 from prism_bench.spec.workload import LABELS
 
 
-def pages(context: SiteContext, loads: Mapping[str, Sequence]) -> Iterator[Page]:
+def pages(
+    context: SiteContext, loads: Mapping[str, Sequence], languages: Mapping[str, Sequence[ImplementationTable]]
+) -> Iterator[Page]:
     """Yield a page for each kernel of the catalogue or of a record."""
     compiled = resources(context.places)
-    for kernel, views in context.kernels():
-        yield _page(context, kernel, sorted(views, key=_order), compiled.get(kernel), loads)
+    for kernel, views in context.kernels.items():
+        tables = languages.get(kernel, ())
+        yield _page(context, kernel, sorted(views, key=_order), compiled.get(kernel), loads, tables)
 
 
 def _order(view: CaseView) -> tuple[str, int, str]:
@@ -51,6 +53,7 @@ def _page(
     case_views: Sequence[CaseView],
     compiled: Mapping[str, Any] | None,
     loads: Mapping[str, Sequence],
+    tables: Sequence[ImplementationTable],
 ) -> Page:
     spec = context.catalogue.kernels.get(kernel) if context.catalogue else None
     counted = {view.case.name: counted_of(context, view) for view in case_views}
@@ -85,7 +88,7 @@ def _page(
         kernel_page(kernel),
         kernel,
         view,
-        _shown(context, kernel, spec, case_views, whys, opened),
+        _shown(context, kernel, spec, case_views, whys, opened, tables),
         "kernel",
         ("plot.js", "roofline.js", "kernel.js"),
         drawn=drawn if case_views else None,
@@ -100,17 +103,18 @@ def _shown(
     case_views: Sequence[CaseView],
     whys: Mapping[str, Why],
     opened: CaseResult | None,
+    tables: Sequence[ImplementationTable],
 ) -> dict[str, Any]:
     """Return what only the template needs; `opened` is the case that the page opens on."""
     forms_of_spec = {None: spec, **{name: spec.with_variant(name) for name in spec.variants}} if spec else {}
-    edges = [case for case in context.reading.edges if case.kernel == kernel]
+    edges = context.edges.get(kernel, [])
     return {
         "cases": case_views,
         "table": table_of(case_views),
         "whys": whys,
         "spec": spec,
         "earlier": partial(_earlier, context),
-        "implementations": _implementations(context, opened) if opened else None,
+        "implementations": _implementations(tables, opened) if opened else None,
         "origins": ORIGINS,
         "largest": opened and opened.name,
         # By variant, None for the kernel itself: the form that replaces one that is kept to compare with.
@@ -156,9 +160,8 @@ def _whys(
     return whys
 
 
-def _implementations(context: SiteContext, opened: CaseResult) -> ImplementationTable | None:
+def _implementations(tables: Sequence[ImplementationTable], opened: CaseResult) -> ImplementationTable | None:
     """Return the languages at the workload that the page opens on; None where no two of them have a time."""
-    tables = implementations(context, opened.kernel)
     table = next((table for table in tables if table["label"] == opened.label), None)
     return table if table and sum(row["behind"] is not None for row in table["rows"]) > 1 else None
 

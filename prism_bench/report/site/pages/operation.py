@@ -1,16 +1,14 @@
 """An operation's page: its implementations in several languages side by side, at each workload, the slowest first."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict
 
 from prism_bench.report.site.answers import operation_answer
 from prism_bench.report.site.cases import (
     ImplementationTable,
     forms,
-    implementations,
     language_title,
     operation_page,
-    operations,
     widest,
 )
 from prism_bench.report.site.context import ORIGINS, SiteContext
@@ -27,10 +25,9 @@ class OperationLine(TypedDict):
     widest: ImplementationTable | None
 
 
-def pages(context: SiteContext) -> Iterator[Page]:
+def pages(context: SiteContext, languages: Mapping[str, Sequence[ImplementationTable]]) -> Iterator[Page]:
     """Yield a page for each kernel that is written in several languages."""
-    for kernel in operations(context):
-        tables = implementations(context, kernel)
+    for kernel, tables in languages.items():
         by_variant = forms(context.catalogue, kernel)
         titles = [language_title(form.written_in) for form in by_variant.values()]
         spec = by_variant[None]
@@ -59,12 +56,14 @@ def pages(context: SiteContext) -> Iterator[Page]:
         )
 
 
-def operation_lines(context: SiteContext) -> list[OperationLine]:
+def operation_lines(
+    context: SiteContext, languages: Mapping[str, Sequence[ImplementationTable]]
+) -> list[OperationLine]:
     """Return a line for each operation, that with the largest difference between two languages first."""
     lines: list[OperationLine] = []
-    for kernel in operations(context):
+    for kernel, tables in languages.items():
         titles = [language_title(form.written_in) for form in forms(context.catalogue, kernel).values()]
         link = f"{operation_page(kernel)}.html"
-        table = widest(implementations(context, kernel))
+        table = widest(tables)
         lines.append({"kernel": kernel, "link": link, "languages": titles, "widest": table})
     return sorted(lines, key=lambda line: -((line["widest"]["rows"][0]["behind"] or 0) if line["widest"] else 0))

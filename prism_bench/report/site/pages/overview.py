@@ -10,6 +10,7 @@ from prism_bench.report.gate import headline as gate_headline
 from prism_bench.report.headline import chips, headline, headline_text, tiles
 from prism_bench.report.plain import backend_name, backend_text, machine_name
 from prism_bench.report.site.answers import AttentionRow, anchors, better, case_link, concerns, coverage, notes
+from prism_bench.report.site.cases import ImplementationTable
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.site.pages.operation import operation_lines
@@ -20,8 +21,12 @@ _TONES = {0: "good", 1: "bad", 2: "muted", 3: "bad"}
 MOST = 10  # rows that are shown at once; the others are folded
 
 
-def page(context: SiteContext, others: Sequence[Mapping[str, str]]) -> Page:
-    """Return the first page, with links to the pages of the `others` among the machines."""
+def page(
+    context: SiteContext,
+    others: Sequence[Mapping[str, str | None]],
+    languages: Mapping[str, Sequence[ImplementationTable]],
+) -> Page:
+    """Return the first page, which names the `others` among the machines and the `languages` of each operation."""
     rows = {"attention": concerns(context), "better": better(context), "notes": notes(context)}
     view = {
         "headline": gate_headline(context.gate),
@@ -32,7 +37,7 @@ def page(context: SiteContext, others: Sequence[Mapping[str, str]]) -> Page:
         "against_peers": context.reading.against_peers,
         "parts": [{"part": title(part), "answers": answers(part)} for part in context.gate.parts],
         **rows,
-        "languages": operation_lines(context),
+        "languages": operation_lines(context, languages),
         "coverage": coverage(context),
         "others": list(others),
         "left_out": list(context.passed_by),
