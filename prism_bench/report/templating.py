@@ -47,9 +47,8 @@ def quantity(text: str) -> Markup:
     text = text.replace(" us", " µs")
     found = re.fullmatch(r"(-?[\d.,]+) ?([^\d\s]\D*)", text)
     if not found:
-        return Markup("{}").format("–" if text == "-" else text)
-    number, unit = found.groups()
-    return Markup('<span class="q">{}<span class="u">{}</span></span>').format(number, unit)
+        return Markup(escape("–" if text == "-" else text))
+    return Markup(f'<span class="q">{found[1]}<span class="u">{escape(found[2])}</span></span>')
 
 
 def _verbatim(text: str) -> Markup:

@@ -3,9 +3,8 @@
 import math
 import shlex
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -13,7 +12,7 @@ from prism_bench.analysis.boards import KnownBoards
 from prism_bench.analysis.compare.comparable import device_of, other_host, value_settings
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison, compare, comparison_findings
 from prism_bench.analysis.compare.earlier_runs import ENOUGH as ENOUGH_RUNS
-from prism_bench.analysis.compare.earlier_runs import EarlierRuns, Known, earlier_runs
+from prism_bench.analysis.compare.earlier_runs import EarlierRuns, earlier_runs
 from prism_bench.analysis.compare.estimate import FEW
 from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.compare.verdict import RULES
@@ -217,12 +216,15 @@ def gate(reading: Reading, path: Path, more: Sequence[GatePart] = ()) -> Gate:
 # Checks against the baseline: slower cases, by statistics and by a plain factor.
 
 _BASELINE_PART = "baseline"
-ReadTimed = Callable[[Path], RunRecord]
 
 
-def timed_cases(path: Path) -> RunRecord:
-    """Read the record at `path` with only the cases that are timed."""
-    return store.read(path, edges=False)
+@dataclass(frozen=True)
+class Earlier:
+    """Comparable earlier `record` without edges, its name in messages, and its file below the folder of runs."""
+
+    record: RunRecord
+    name: str
+    file: str
 
 
 def baseline_part(
@@ -231,14 +233,12 @@ def baseline_part(
     runs: Path,
     noise: Noise | None = None,
     boards: KnownBoards | None = None,
-    earlier: Known | None = None,
-    read_timed: ReadTimed = timed_cases,
+    earlier: Sequence[Earlier] = (),
 ) -> GatePart:
     """Return the part of the gate on the record at `path`; without a baseline it has no checks and a reason.
 
     The baseline's record, if it is still kept, is compared with this record; raise a ResultsError if the two cannot be
-    compared. If it is gone, only the plain factor is checked. `earlier` are the spreads of earlier runs. `read_timed`
-    reads a record.
+    compared. If it is gone, only the plain factor is checked. `earlier` are the records that `earlier_records` read.
     """
     record, baseline = reading.record, reading.promises.baseline
     if baseline is None:
@@ -246,12 +246,13 @@ def baseline_part(
         return GatePart(_BASELINE_PART, silent=silent)
     if Path(baseline.record).name == path.name:
         return GatePart(_BASELINE_PART, silent="this record is the baseline itself")
-    kept, reason = _record_of(baseline, runs, record.machine.get("id"), read_timed)
+    kept, reason = _record_of(baseline, runs, record.machine.get("id"), earlier)
+    spreads = earlier_runs([run.record for run in earlier]).known_apart if kept and earlier else None
     compared: list[GateCheck] = []
     if kept:
         names = "the baseline", "this record"
         rules = replace(RULES, looks=int(record.protocol.get("looks", 1)))
-        comparison = compare(kept, record, noise, rules, names=names, boards=boards, earlier=earlier)
+        comparison = compare(kept, record, noise, rules, names=names, boards=boards, earlier=spreads)
         compared = _compared_checks(comparison)
     hosts = [_of_finding(finding) for finding in reading.findings if finding.kind == "host"]
     checks = [*compared, *_degraded(reading, baseline, compared), *hosts]
@@ -259,14 +260,15 @@ def baseline_part(
 
 
 def _record_of(
-    baseline: Baseline, runs: Path, machine: object, read_timed: ReadTimed
+    baseline: Baseline, runs: Path, machine: object, earlier: Sequence[Earlier]
 ) -> tuple[RunRecord | None, str | None]:
     """Return the baseline's record, from its path or from the machine's records, or the reason for its absence."""
     name = Path(baseline.record).name
+    known = {runs / run.file: run.record for run in earlier}
     for path in (Path(baseline.record), runs / str(machine) / name):
         if is_present(path):
             try:
-                return read_timed(path), None
+                return known.get(path) or store.read(path, edges=False), None
             except ResultsError as error:
                 return None, f"the baseline's record cannot be read ({error}); only its medians were compared"
     return None, f"the baseline's record {name} is not kept here; only its medians were compared"
@@ -403,15 +405,6 @@ METRICS = ("cold_time", "hot_time", "wall_time")
 MOST = 10  # earlier records that are read, if the last records lack cases
 
 
-@dataclass(frozen=True)
-class Earlier:
-    """Comparable earlier `record` without edges, its name in messages, and its file below the folder of runs."""
-
-    record: RunRecord
-    name: str
-    file: str
-
-
 def last_part(
     reading: Reading, history: History, runs: Path, noise: Noise | None = None, earlier: Sequence[Earlier] | None = None
 ) -> GatePart:
@@ -446,12 +439,10 @@ def last_part(
     return GatePart(LAST_PART, tuple(checks))
 
 
-def earlier_records(
-    record: RunRecord, history: History, runs: Path, read_timed: ReadTimed = timed_cases
-) -> list[Earlier]:
+def earlier_records(record: RunRecord, history: History, runs: Path) -> list[Earlier]:
     """Return the comparable records before this one, the newest first, until enough of them have each of its cases.
 
-    At most MOST are read, by `read_timed`.
+    At most MOST are read.
     """
     earlier: list[Earlier] = []
     counts = Counter[str]()
@@ -463,7 +454,7 @@ def earlier_records(
         if value_settings(facts.protocol) != settings or not is_present(runs / facts.file):
             continue
         try:
-            older = read_timed(runs / facts.file)
+            older = store.read(runs / facts.file, edges=False)
         except ResultsError:
             continue  # the history reports it as left out
         if device_of(older) == device_of(record):
@@ -594,10 +585,8 @@ def judged_reading(reading: Reading, path: Path, runs: Path, noise: Path) -> Gat
     history = store.read_history(runs)
     floors = stored_noise(str(reading.record.machine.get("id")), noise)
     boards = KnownBoards(lambda: history, str(reading.record.machine.get("id")), reading.record.backend)
-    read_timed = cache(timed_cases)  # the baseline's record is often one of the earlier ones
-    earlier = earlier_records(reading.record, history, runs, read_timed)
-    known: Known = earlier_runs([run.record for run in earlier]).known_apart if earlier else {}
-    baseline = baseline_part(reading, path, runs, floors, boards, known, read_timed)
+    earlier = earlier_records(reading.record, history, runs)
+    baseline = baseline_part(reading, path, runs, floors, boards, earlier)
     last = once(last_part(reading, history, runs, floors, earlier), [baseline])
     return gate(reading, path, [baseline, last, trend_part(history, reading.record, kept_floors(history, noise))])
 

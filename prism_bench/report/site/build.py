@@ -259,8 +259,9 @@ def _files(
         yield f"{page.name}.json", figures({"timed": timed_on(context.record.backend), **page.view})
     yield FILE, search_file(made)
     tell("what any two records are compared by")
+    known = {run.path: run.record} | {places.runs / file: record for file, record in context.timed.items()}
     for listed in lists:
-        yield from side_files(folder, listed.sides)
+        yield from side_files(folder, listed.sides, known)
     yield "assets/style.css", files("prism_bench.report").joinpath("templates", "style.css").read_bytes()
     for asset in _ASSETS:
         yield f"assets/{asset}", files("prism_bench.report.site").joinpath("assets", asset).read_bytes()

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from prism_bench.analysis.boards import KnownBoards
 from prism_bench.analysis.bounds.bottleneck import is_timed
 from prism_bench.analysis.compare.comparison import RecordComparison, compare
-from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.gate.budgets import Baseline
 from prism_bench.analysis.gate.checks import (
@@ -282,8 +281,7 @@ def _baseline(
 ) -> GatePart:
     """Return the gate's checks against the baseline; a gap with its reason where the two do not compare."""
     try:
-        known = earlier_runs([run.record for run in earlier]).known_apart if earlier else {}
-        return baseline_part(reading, path, places.runs, noise, _boards(reading, history), known)
+        return baseline_part(reading, path, places.runs, noise, _boards(reading, history), earlier)
     except ResultsError as error:
         return GatePart("baseline", silent=str(error))
 

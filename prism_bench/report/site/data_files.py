@@ -1,12 +1,11 @@
 """Script files that hand data to pages: records to compare, series, and resources of kernels."""
 
-import ast
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypedDict
 
 import numpy
@@ -39,7 +38,6 @@ from prism_bench.workflows.compile_table import read_table
 # side is named after its record's content and after the code that makes it: it is made once and kept.
 
 FOLDER = "data/records"
-_ANALYSIS = "prism_bench.analysis"
 SIDE, _METRIC = "{side}", "{metric}"  # known when two records are compared
 _DIGITS = 8  # of a logarithm: a hundred-millionth of the time
 
@@ -57,11 +55,21 @@ def file_of(side: str) -> str:
     return f"{FOLDER}/{side}.js"
 
 
-def side_files(site: Path, sides: Sequence[tuple[str, Path]]) -> Iterator[tuple[str, bytes | None]]:
-    """Yield the file of each side, made from its record; None for the content of one that is in `site` already."""
-    new = [(side, path) for side, path in sides if not _is_whole(site / file_of(side))]
-    names = {side for side, _ in new}
-    yield from ((file_of(side), None) for side, _ in sides if side not in names)
+def side_files(
+    site: Path, sides: Sequence[tuple[str, Path]], known: Mapping[Path, RunRecord] = MappingProxyType({})
+) -> Iterator[tuple[str, bytes | None]]:
+    """Yield the file of each side, made from its record; None for the content of one that is in `site` already.
+
+    Records that are `known` are not read again.
+    """
+    new: list[tuple[str, Path]] = []
+    for side, path in sides:
+        if _is_whole(site / file_of(side)):
+            yield file_of(side), None
+        elif path in known:
+            yield file_of(side), _script(side, known[path])
+        else:
+            new.append((side, path))
     for (side, _), content in zip(new, in_processes(_content, new), strict=True):
         if content:
             yield file_of(side), content
@@ -83,10 +91,13 @@ def _content(named: tuple[str, Path]) -> bytes | None:
     """Return the side as a script; None where its record can no longer be read."""
     side, path = named
     try:
-        side_plain = side_of(read(path, edges=False))
+        return _script(side, read(path, edges=False))
     except ResultsError:
         return None
-    return b"prism.give(%s, 0, %s%s" % (orjson.dumps(side), orjson.dumps(side_plain), _END)
+
+
+def _script(side: str, record: RunRecord) -> bytes:
+    return b"prism.give(%s, 0, %s%s" % (orjson.dumps(side), orjson.dumps(side_of(record)), _END)
 
 
 def side_of(record: RunRecord) -> dict[str, Any]:
@@ -180,41 +191,9 @@ def _letters(value: object) -> str:
 
 @cache
 def _maker() -> str:
-    """Return a digest of the code that makes sides: another code makes others."""
-    sources = sorted(sources_of(__name__), key=str)
+    """Return a digest of the code that makes sides, this file and all of `analysis`: another code makes others."""
+    sources = [Path(__file__), *sorted(Path(comparison.__file__).parents[1].rglob("*.py"))]
     return hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-
-
-def sources_of(module: str) -> set[Path]:
-    """Return the file of `module`, and those of `analysis` that it imports, directly or through one another."""
-    sources: dict[str, Path] = {}
-    waiting = [module]
-    while waiting:
-        name = waiting.pop()
-        path = _source(name)
-        if path is not None and name not in sources:
-            sources[name] = path
-            waiting += [imported for imported in _imported(path) if imported.startswith(_ANALYSIS)]
-    return set(sources.values())
-
-
-def _source(name: str) -> Path | None:
-    """Return the file of a module; None where the name is something that a module defines."""
-    try:
-        spec = find_spec(name)
-    except ModuleNotFoundError:
-        return None
-    return Path(spec.origin) if spec and spec.origin else None
-
-
-def _imported(path: Path) -> Iterator[str]:
-    """Yield the dotted name of everything that the file imports."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 # The runs of every series as script files, which a page from disk may load where it may fetch nothing.

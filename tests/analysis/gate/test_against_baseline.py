@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from prism_bench.analysis.compare.earlier_runs import earlier_runs
 from prism_bench.analysis.gate.budgets import Promises, baseline_of, slowdowns
-from prism_bench.analysis.gate.checks import baseline_part, gate
+from prism_bench.analysis.gate.checks import Earlier, baseline_part, gate
 from prism_bench.analysis.run_analysis import findings, read
 from prism_bench.errors import ResultsError
 from prism_bench.record import store
@@ -30,7 +29,7 @@ def recorded(seed, **seconds):
 OLD = recorded(1, softmax=5e-5, matmul=7e-5)
 
 
-def judged(new, old=OLD, runs=None, earlier=None, **changes):
+def judged(new, old=OLD, runs=None, earlier=(), **changes):
     """The part on `new`, with `old` as the baseline and its record kept below `runs`."""
     baseline = replace(baseline_of(old, "old.json.gz"), **changes)
     if runs:
@@ -70,7 +69,7 @@ def test_a_slower_case_shuts_the_gate_and_is_told_once(tmp_path):
 def test_earlier_runs_show_what_the_baseline_s_three_processes_do_not(tmp_path):
     *earlier, last = noisy(1.12, runs=6)
     assert ("k0", "inconclusive") in answers(judged(last, earlier[0], tmp_path))
-    known = earlier_runs(earlier[::-1]).known_apart
+    known = [Earlier(record, "", f"run-{place}") for place, record in enumerate(earlier[::-1])]
     assert ("k0", "slower") in answers(judged(last, earlier[0], tmp_path, known))
 
 

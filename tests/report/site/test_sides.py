@@ -1,8 +1,6 @@
 """What a record brings to a comparison lies in one file, made once; a record without one harms nothing."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -61,31 +59,6 @@ def test_other_code_or_another_record_makes_another_side(tmp_path, monkeypatch):
     monkeypatch.setattr(data_files, "_maker", lambda: "other code")
     after = listed(site_of(tmp_path, *every))
     assert 4 == len({*before, *after})
-
-
-def test_a_side_follows_every_module_of_analysis_that_makes_it():
-    script = "import sys; import prism_bench.report.site.data_files; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    direct = {"comparable", "comparison", "peers"}
-    names = {path.stem for path in data_files.sources_of("prism_bench.report.site.data_files")}
-    assert {"data_files", *direct, "verdict", "estimate", "noise"} <= names
-    loaded = {name.rpartition(".")[2] for name in done.stdout.split() if name.startswith("prism_bench.analysis.")}
-    assert names - {"data_files", "__init__"} <= loaded, "nothing is hashed that is not imported"
-
-
-def test_sources_are_those_that_are_imported_directly_or_through_one_another(tmp_path, monkeypatch):
-    package = tmp_path / "planted_analysis"
-    package.mkdir()
-    files = {"__init__": "", "first": "from planted_analysis import second\nimport json\n",
-             "second": "def f():\n    from planted_analysis.third import g\n",
-             "third": "from planted_analysis import first\n",
-             "alone": ""}  # fmt: skip
-    for name, text in files.items():
-        (package / f"{name}.py").write_text(text)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(data_files, "_ANALYSIS", "planted_analysis")
-    found = {path.stem for path in data_files.sources_of("planted_analysis.first")}
-    assert {"__init__", "first", "second", "third"} == found
 
 
 def test_a_record_that_cannot_be_read_has_no_side(tmp_path):
