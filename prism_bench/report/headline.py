@@ -15,13 +15,12 @@ from prism_bench.analysis.peers import (
     PeerRow,
     RacedCase,
 )
-from prism_bench.analysis.run_analysis import Reading, middle
+from prism_bench.analysis.run_analysis import Finding, Reading, middle
 from prism_bench.analysis.summary import number
 from prism_bench.units import count_text, ratio_text, share_text, time_text
 
 # The verdict of a run at a glance: one sentence, the counts behind it, and three numbers.
 
-_TONES = {"bad": "bad", "untrusted": "bad", "note": "muted"}
 _NOUNS = {"records": "note on the records", "evidence": "note on evidence", "shift": "shift of the machine",
           "empty": "empty cell", "ok": "check ok", "host": "note on the host"}  # fmt: skip
 _PLURALS = {"records": "notes on the records", "evidence": "notes on evidence", "shift": "shifts of the machine",
@@ -53,8 +52,14 @@ def _verbs(reading: Reading) -> str:
 
 def chips(reading: Reading) -> list[tuple[str, str, str]]:
     """Return text, tone and kind for everything that was found, by kind, gravest first."""
-    counts = Counter((finding.kind, finding.gravity) for finding in reading.findings)
-    return [(_chip_text(kind, count), _TONES[gravity], kind) for (kind, gravity), count in counts.items()]
+    counts = Counter((finding.kind, _tone(finding)) for finding in reading.findings)
+    return [(_chip_text(kind, count), tone, kind) for (kind, tone), count in counts.items()]
+
+
+def _tone(finding: Finding) -> str:
+    """Return the colour of a finding: red is for kernels."""
+    tone = {"bad": "bad", "untrusted": "warn", "note": "muted"}[finding.gravity]
+    return "warn" if tone == "bad" and not finding.case else tone
 
 
 def _chip_text(kind: str, count: int) -> str:

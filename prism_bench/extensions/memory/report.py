@@ -211,7 +211,8 @@ def page(context: SiteContext) -> Page:
     ]
     answer = _answer(traces, contest["programs"], str(base)) if contest else None
     view = {"night": context.record.created, "answer": answer, **tables, "problems": problems}
-    return Page("memory", "Memory", view, {"pictures": pictures}, scripts=("plot.js", "pictures.js"))
+    empty = not (any(tables.values()) or problems)
+    return Page("memory", "Memory", view, {"pictures": pictures}, scripts=("plot.js", "pictures.js"), empty=empty)
 
 
 def _answer(traces: Sequence[JsonTable], programs: Sequence[JsonTable], base: str) -> str:

@@ -8,7 +8,7 @@ import signal
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -254,8 +254,10 @@ def _files(
     documentation = f"{FOLDER}/" if (folder / FOLDER / "index.html").is_file() else None
     machines = [_other_machine(facts, folder, places) for facts in others]
     made = list(pages.all_pages(context, loads, machines, [listed.plain() for listed in lists]))
+    empty = {page.name for page in made if page.empty}
+    menu = {name: title for name, title in MENU.items() if name not in empty}
     for page in made:
-        yield from _rendered(page, context, documentation)
+        yield from _rendered(page, context, menu, documentation)
         yield f"{page.name}.json", figures({"timed": timed_on(context.record.backend), **page.view})
     yield FILE, search_file(made)
     tell("what any two records are compared by")
@@ -282,8 +284,10 @@ def _other_machine(facts: Facts, folder: Path, places: Places) -> dict[str, Any]
     }
 
 
-def _rendered(page: Page, context: SiteContext, documentation: str | None) -> Iterator[tuple[str, bytes]]:
-    """Yield the page, and before it the script with what it does not show at first.
+def _rendered(
+    page: Page, context: SiteContext, menu: Mapping[str, str], documentation: str | None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the page with the `menu`, and before it the script with what it does not show at first.
 
     `documentation` leads from the site's first folder to that of the documentation, if there is one.
     """
@@ -292,7 +296,7 @@ def _rendered(page: Page, context: SiteContext, documentation: str | None) -> It
     text = later.shortened(
         template.render(
             page=page,
-            menu=MENU,
+            menu=menu,
             documentation=documentation,
             guide=page.root + guide,
             root=page.root,

@@ -32,7 +32,8 @@ class Page:
 
     `view` holds plain values and becomes the JSON next to the page; `shown` holds what only the template needs: charts
     and rows that carry words. `scripts` are those it loads after `tables.js`; they get `drawn` as `prism.view()`.
-    `words` are what the search finds it by, next to its title.
+    `words` are what the search finds it by, next to its title. The menu leaves out an `empty` page, which only says
+    how to fill it.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Page:
     scripts: tuple[str, ...] = ()
     drawn: Mapping[str, object] | None = None
     words: str = ""
+    empty: bool = False
 
     @property
     def root(self) -> str:

@@ -1,7 +1,10 @@
 """Every page: whole, escaped, without a network, telling what there is and explaining what there is not."""
 
 import json
+import re
+import shlex
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -264,14 +267,31 @@ def test_a_case_that_only_a_round_has_timed_is_told_as_that(tmp_path):
     assert "in a round of making it faster" in read(site, "kernels/softmax").text
 
 
-def test_each_machine_has_a_site_of_its_own(tmp_path):
-    laptop = replace(cpu_record(), created="2026-11-01T00:00:00")
-    site = site_of(tmp_path, laptop, gpu_record())
-    link = "machines/laptop-numpy_reference/index.html"
-    assert link in read(site, "index").linked
-    other = read(site, link[:-5])
-    assert "../../index.html" in other.linked and "All 12 cases" in other.text
-    assert "../../assets/site.js" in other.linked
+def test_a_site_has_the_pages_of_one_machine_and_names_the_others_with_their_command(tmp_path):
+    laptop = replace(cpu_record(), created="2026-12-01T00:00:00")
+    site = site_of(tmp_path, gpu_record(), laptop)
+    overview, files = read(site, "index"), {path.relative_to(site).as_posix() for path in site.rglob("*.*")}
+    assert "Records of GPUs to look at: nvidia-h200, 2026-11-20" in overview.text
+    assert not any(name.startswith("machines/") for name in files)
+    assert json.loads((site / "compare.json").read_text())["shelves"][1:] == [], "a CPU and a GPU do not compare"
+    (other,) = json.loads((site / "index.json").read_text())["others"]
+    _, _, record, _, output, _, runs = shlex.split(other["command"])
+    build_site(Path(runs), Path(output), record=Path(record))
+    assert "All" in read(Path(output), "index").text and "machines/nvidia-h200-cuda/index.html" not in overview.linked
+    build_site(tmp_path / "runs", site)
+    assert "machines/nvidia-h200-cuda/index.html" in read(site, "index").linked
+    assert (Path(output) / "index.html").is_file()
+
+
+def test_the_menu_leaves_out_pages_without_content(tmp_path):
+    def menu(site, name="index"):
+        text = read(site, name).raw
+        return re.findall(r'<li><a href="(\w+)\.html"', text[text.index('<nav class="menu"') : text.index("</nav>")])
+
+    newcomer = site_of(tmp_path / "one", cpu_record())
+    assert ["index", "catalogue", "machine", "method"] == menu(newcomer)
+    assert "compare" in menu(newcomer, "compare"), "the page that is shown is named"
+    assert {"compare", "trend", "roofline"} <= set(menu(site_of(tmp_path / "two", *nights(gpu_record(), 2))))
 
 
 def test_a_record_that_cannot_be_read_harms_no_other(tmp_path):

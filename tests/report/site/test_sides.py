@@ -37,8 +37,8 @@ def test_every_record_has_a_side_that_the_list_of_nights_names(tmp_path):
 def test_a_side_is_made_once(tmp_path, monkeypatch):
     every = records(4)
     before = laid(site_of(tmp_path, *every[:3]))
-    made, content = [], data_files._content
-    monkeypatch.setattr(data_files, "_content", lambda named: (made.append(named), content(named))[1])
+    made, content = [], data_files.side_of
+    monkeypatch.setattr(data_files, "side_of", lambda record: (made.append(record), content(record))[1])
     after = laid(site_of(tmp_path, *every))
     assert 1 == len(made)
     assert before == {name: after[name] for name in before}

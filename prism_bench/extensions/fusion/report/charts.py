@@ -335,8 +335,8 @@ def page(context: SiteContext) -> Page:
     """Return the page of the chains of the catalogue."""
     chains = _chains(context)
     if not chains:
-        empty = {"ledgers": (), "savings": (), "timed": False, "answer": ""}
-        return Page("fusion", "Fusion", {"chains": [], "source": None}, empty)
+        nothing = {"ledgers": (), "savings": (), "timed": False, "answer": ""}
+        return Page("fusion", "Fusion", {"chains": [], "source": None}, nothing, empty=True)
     sources = _sources(context, {spec.name for spec, _ in chains})
     ledgers = fusion.ledgers(chains, LABELS, sources)
     table = fusion.compared(ledgers)
@@ -359,7 +359,9 @@ def page(context: SiteContext) -> Page:
         "known": known,
         "absent": [meaning for name, meaning in _ASKED.items() if name not in known],
     }
-    return Page("fusion", "Fusion", fusion_json(ledgers, table, sources), shown, scripts=("plot.js", "pictures.js"))
+    view = fusion_json(ledgers, table, sources)
+    scripts = ("plot.js", "pictures.js")
+    return Page("fusion", "Fusion", view, shown, scripts=scripts, empty=sources.record is None)
 
 
 def answer(savings: Sequence[ChainSaving]) -> str:

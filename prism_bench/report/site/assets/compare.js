@@ -106,7 +106,7 @@
     const { cases, shift, widening, excess, changed, used, factor, offset } = result.control;
     const parts = [...(offset ? [`${offset > 0 ? "+" : "-"}${Math.abs(offset * 1e6).toFixed(2)} us a launch`] : []), ...(Math.abs(factor - 1) > 0.001 ? [`${((factor - 1) * 100).toFixed(1)} %`] : [])];
     part("control").textContent = cases ? `Control: ${cases} cases of identical code, median ratio ${shift.toFixed(3)}${used && parts.length ? `; divided out: ${parts.join(" and ")}` : ""}${widening > 1 ? `; every error was widened ${widening.toFixed(2)}x by what they differ` : ""}.${excess ? ` ${changed} of them have times that differ beyond chance: the machine changed between the two, and none of these verdicts can be trusted.` : ""}` : "";
-    part("control").classList.toggle("bad", excess);
+    part("control").classList.toggle("warn", excess);
     [...table.tHead.rows[0].cells].forEach((head) => { const index = ["a", "b"].indexOf(head.dataset.key); if (index >= 0) (head.querySelector("button") || head).textContent = names[index]; });
     table.dataset.name = `${names[1]} against ${names[0]}`;
     const ordered = [...result.cases].sort((x, y) => { const [i, s] = rank(x), [j, t] = rank(y); return i - j || s - t; });

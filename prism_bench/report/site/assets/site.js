@@ -1,5 +1,5 @@
 "use strict";
-// Every page: light or dark, what the link remembers, data that script files hand over.
+// Every page: light or dark, the menu of a narrow window, what the link remembers, data that script files hand over.
 const prism = { given: new Map() };
 
 // Script files hand their data over here: a page from disk may load scripts where it may fetch nothing.
@@ -126,6 +126,9 @@ prism.save = (name, parts, type) => {
   };
   const dark = () => root.style.colorScheme ? root.style.colorScheme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   if (kept()) root.style.colorScheme = kept();
-  theme.hidden = false;
+  const pages = document.getElementById("pages"), top = pages.closest("header");
+  pages.addEventListener("click", () => pages.setAttribute("aria-expanded", String(top.classList.toggle("open"))));
+  top.classList.add("scripted");
+  pages.hidden = theme.hidden = false;
   theme.addEventListener("click", () => { root.style.colorScheme = dark() ? "light" : "dark"; kept(root.style.colorScheme); });
 })();

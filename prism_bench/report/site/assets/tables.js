@@ -217,12 +217,30 @@
   });
 
   // ---- commands to copy
+  // The button has the command as its name for screen readers and as its title; the text itself is shown on paper only.
   const commands = (root) => root.querySelectorAll("code.command").forEach((code) => {
-    const copy = button("copy", async () => {
-      try { await navigator.clipboard.writeText(code.textContent); copy.textContent = "copied"; } catch { getSelection().selectAllChildren(code); }
-    }, "copy the command");
+    const command = code.textContent, words = "copy the command", name = `${words} ${command}`;
+    const named = (text, label) => { copy.textContent = text; copy.setAttribute("aria-label", label); };
+    const copy = button(words, async () => {
+      if (!await copied(command)) { named(command, command); return; } // to be selected
+      named("copied", "copied");
+      setTimeout(() => named(words, name), 3000);
+    }, name);
+    copy.className = "copy";
+    copy.title = command;
     code.after(copy);
+    code.classList.add("behind");
   });
+
+  async function copied(text) {
+    try { await navigator.clipboard.writeText(text); return true; } catch { /* no permission, or an older browser */ }
+    const field = document.body.appendChild(document.createElement("textarea"));
+    field.value = text;
+    field.select();
+    const done = document.execCommand("copy");
+    field.remove();
+    return done;
+  }
 
   prism.enhance = (root) => { tables(root); pictures(root); commands(root); };
 

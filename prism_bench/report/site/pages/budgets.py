@@ -27,7 +27,7 @@ def page(context: SiteContext) -> Page:
         "counts": {word: counts[word] for word in VERDICTS if counts[word]},
         "budgets": rows,
     }
-    return Page("budgets", "Budgets", view)
+    return Page("budgets", "Budgets", view, empty=not rows)
 
 
 def _budget(context: SiteContext, judged: BudgetVerdict, today: date) -> dict[str, Any]:

@@ -54,9 +54,11 @@ def page(context: SiteContext, record_lists: Sequence[Mapping[str, object]]) -> 
     pages = {kernel: f"{kernel_page(kernel)}.html" for kernel in context.kernels}
     stand_ins = {backend: stand_in.name for backend, stand_in in STAND_INS.items()}
     look = {"order": _ORDER, "reach": _REACH, "pages": pages, "stand_ins": stand_ins}
-    shown = {"whisker": whisker, "look": look, "offered": sum(int(str(listed["records"])) for listed in record_lists)}
+    offered = sum(int(str(listed["records"])) for listed in record_lists)
+    shown = {"whisker": whisker, "look": look, "offered": offered}
     drawn = {"shelves": record_lists, "rules": RULES_SHOWN, "look": look}
-    return Page("compare", "Compare", view, shown, scripts=("plot.js", "verdict.js", "compare.js"), drawn=drawn)
+    scripts = ("plot.js", "verdict.js", "compare.js")
+    return Page("compare", "Compare", view, shown, scripts=scripts, drawn=drawn, empty=offered < 2)
 
 
 def _pair(context: SiteContext, facts: Facts, comparison: RecordComparison | str) -> dict[str, Any]:

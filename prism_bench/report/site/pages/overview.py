@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from prism_bench.analysis.gate.checks import Gate
 from prism_bench.analysis.peers import HeadlineRow
 from prism_bench.report.gate import answers, is_undecided, title
 from prism_bench.report.gate import headline as gate_headline
@@ -17,7 +18,6 @@ from prism_bench.report.site.pages.operation import operation_lines
 from prism_bench.report.templating import span
 from prism_bench.units import count_text
 
-_TONES = {0: "good", 1: "bad", 2: "muted", 3: "bad"}
 MOST = 10  # rows that are shown at once; the others are folded
 
 
@@ -44,8 +44,7 @@ def page(
     }
     against_peers = headline_text(context.reading.against_peers, brief=True)
     shown = {
-        # A gate that passes is good news only where something was decided.
-        "tone": "muted" if is_undecided(context.gate) else _TONES[context.gate.exit_code],
+        "tone": _tone(context.gate),
         "pills": _pills(context, rows),
         "lede": lede(context),
         "peers": against_peers,
@@ -53,6 +52,18 @@ def page(
         "most": MOST,
     }
     return Page("index", "Overview", view, shown)
+
+
+def _tone(gate: Gate) -> str:
+    """Return the colour of the first sentence: red only where a kernel is worse, wrong or misses a budget.
+
+    A gate that passes is good news only where something was decided.
+    """
+    if gate.exit_code == 2 or is_undecided(gate):
+        return "muted"
+    if gate.exit_code == 0:
+        return "good"
+    return "bad" if any(check.gravity == "bad" and (check.case or check.cases) for check in gate.checks) else "warn"
 
 
 def _pills(context: SiteContext, rows: Mapping[str, Sequence[AttentionRow]]) -> list[tuple[str, str, str | None]]:

@@ -54,6 +54,7 @@ def page(context: SiteContext) -> Page:
         {"unmeasured": _unmeasured(rows, reading.limits)},
         scripts=("plot.js", "roofline.js", "pictures.js"),
         drawn=drawn,
+        empty=not rows,
     )
 
 

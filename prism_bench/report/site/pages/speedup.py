@@ -37,7 +37,13 @@ def page(context: SiteContext) -> Page:
     }
     shown = {"most": PICTURED, "peers": peers, "peer_links": peer_links(context, peers.rows)}
     return Page(
-        "speedup", "Speedup", view, shown, scripts=("plot.js", "pictures.js"), drawn={"cases": _pictured(cases)}
+        "speedup",
+        "Speedup",
+        view,
+        shown,
+        scripts=("plot.js", "pictures.js"),
+        drawn={"cases": _pictured(cases)},
+        empty=not any(row["peer_ratio"] or row["cpu_ratio"] for row in cases),
     )
 
 

@@ -27,7 +27,7 @@ def page(context: SiteContext, loads: Mapping[str, Sequence]) -> Page:
         "order": context.history.unordered,
         "problems": [vars(problem) for problem in context.history.problems],
     }
-    return Page("trend", "Trend", view, scripts=("plot.js", "pictures.js"))
+    return Page("trend", "Trend", view, scripts=("plot.js", "pictures.js"), empty=len(context.own) < 2)
 
 
 def _aside(counts: Mapping[str, int]) -> dict[str, int]:

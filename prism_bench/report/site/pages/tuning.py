@@ -39,7 +39,8 @@ def page(context: SiteContext) -> Page:
         "policies": measured_json(measured, _PARTS) if measured else None,
         "problems": problems,
     }
-    return Page("tuning", "Tuning", view, {"forms": list(FORMS)})
+    empty = not (choices or view["tried"] or measured or problems)
+    return Page("tuning", "Tuning", view, {"forms": list(FORMS)}, empty=empty)
 
 
 def _asked(read: Callable[[Path], _Kept | None], path: Path, problems: list[str]) -> _Kept | None:
