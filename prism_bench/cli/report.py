@@ -1,4 +1,4 @@
-"""`prism-bench report`: the records as a static site."""
+"""`prism-bench report`: the records of a machine as a static site."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,13 +13,15 @@ NAME = "report"
 
 
 def command(
-    record: Annotated[Path | None, typer.Argument(help="Show this run record first; default: the newest one.")] = None,
+    record: Annotated[
+        Path | None, typer.Argument(help="Show this run record and its machine; default: the newest one.")
+    ] = None,
     output: options.SiteOption = Path("reports/site"),
     runs: options.RunsOption = options.DEFAULT_RUNS,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Write the static site of all records.
+    """Write the static site of one machine's records.
 
     Only files that changed are written; the command prints the path of the first page.
     """

@@ -1,45 +1,60 @@
-"""Five planted situations: a regression, an improvement, an untrusted run, a wrong kernel, and nothing at all."""
+"""Planted situations: two runs of one machine, a day apart, between which one thing happened to one case."""
 
 from dataclasses import replace
-from pathlib import Path
 
-from prism_bench.record import store
-from prism_bench.record.run_record import RunRecord
-from tests.analysis.measured_pairs import records
+from tests.report.site.pages import moved
+from tests.report.synthetic import gpu_record
 
-SITUATIONS = ("regression", "improvement", "untrusted", "wrong", "nothing")
-PLANTED = "k3"
-_COUNT = 14
-_DIFFERENT = "y[33] is 0.5, the reference 1.25"
+CASE = ("softmax", "S1")
 
 
-def planted(situation: str) -> tuple[RunRecord, RunRecord]:
-    """Return a record and a later one of the same kernels, whose kernel PLANTED is in that situation."""
-    ratios = [1.0] * _COUNT
-    ratios[3] = {"regression": 1.2, "improvement": 0.8}.get(situation, 1.0)
-    old, new = records(ratios, commit="b" * 40, created="2026-11-21T22:14:05")
-    changed = {"untrusted": _untrusted, "wrong": _wrong}.get(situation)
-    if changed:
-        new = replace(new, cases=tuple(changed(case) if case.kernel == PLANTED else case for case in new.cases))
-    same = {case.name: case for case in old.cases if case.kernel != PLANTED or situation == "nothing"}
-    # The machine code of the other kernels is that of before.
-    return old, replace(
-        new,
-        cases=tuple(replace(case, code=same[case.name].code) if case.name in same else case for case in new.cases),
-    )
+def well():
+    """A record without mishaps."""
+    record = gpu_record()
+    sound = [case for case in record.cases if case.status == "ok" and not any(m.distrusted for m in case.measurements)]
+    return replace(record, cases=tuple(sound))
 
 
-def write(situation: str, runs: Path) -> tuple[Path, Path]:
-    """Write both records below `runs`, and return their paths."""
-    old, new = planted(situation)
-    return store.add_once(old, runs), store.add_once(new, runs)
+def later(change=None):
+    """The record a day later, in which `change` happened to one case."""
+    cases = [change(case) if change and (case.kernel, case.label) == CASE else case for case in well().cases]
+    return replace(well(), created="2026-11-21T22:14:05", commit="b" * 40, cases=tuple(cases))
 
 
-def _untrusted(case):
-    (measured,) = case.measurements
-    reason = "below the time of an empty launch"
-    return replace(case, measurements=(replace(measured, valid=False, reason=reason),))
+def slower(case):
+    return moved(case, 2.0)
 
 
-def _wrong(case):
-    return replace(case, status="wrong", reason=_DIFFERENT, measurements=())
+def faster(case):
+    return moved(case, 0.5)
+
+
+def doubtful(case):
+    reason = "its read bandwidth exceeds the ceiling"
+    found = [replace(one, valid=False, reason=reason) if (one.subject, one.metric) == ("kernel", "cold_time") else one
+             for one in case.measurements]  # fmt: skip
+    return replace(case, measurements=tuple(found))
+
+
+def wrong(case):
+    return replace(case, status="wrong", reason="y[3] is 1.5, reference 0.5", measurements=())
+
+
+def scattered(record, code):
+    """The record with other machine code of every case, whose processes are far apart."""
+    cases = [replace(case, code={**case.code, "sass": f"{code} {case.name}"}, measurements=tuple(
+        replace(one, processes=tuple(tuple(factor * sample for sample in samples)
+                                     for factor, samples in zip((0.7, 1.0, 1.4), one.processes, strict=False)))
+        for one in case.measurements)) for case in record.cases]  # fmt: skip
+    return replace(record, cases=tuple(cases))
+
+
+CHANGES = {"regression": slower, "improvement": faster, "untrusted": doubtful, "wrong kernel": wrong, "nothing": None}
+SITUATIONS = (*CHANGES, "undecided")
+
+
+def two_runs(situation):
+    """The records of the situation, the older one first."""
+    if situation == "undecided":
+        return scattered(well(), "a"), scattered(later(), "b")
+    return well(), later(CHANGES[situation])

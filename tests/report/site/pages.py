@@ -84,11 +84,11 @@ def nights(record, count=NIGHTS, *, slower=None, since=10, by=1.2):
 
 def _night(record, night, slower, by):
     created = f"2026-10-{night + 1:02}T22:14:05"
-    cases = tuple(_moved(case, by) if case.kernel == slower else case for case in record.cases)
+    cases = tuple(moved(case, by) if case.kernel == slower else case for case in record.cases)
     return replace(record, created=created, cases=cases, commit=f"{night:040x}")
 
 
-def _moved(case, by):
+def moved(case, by):
     """The case with other machine code, in which its kernel takes longer."""
     times = tuple(replace(one, processes=tuple(tuple(by * s for s in p) for p in one.processes))
                   if one.subject == "kernel" and one.metric == "cold_time" else one

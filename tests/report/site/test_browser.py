@@ -156,6 +156,36 @@ def test_tables_and_pictures_can_be_taken_away(page, site):
     assert ("softmax-trend.png", b"\x89PNG") == (name, data[:4])
 
 
+def test_the_header_is_one_line_in_a_narrow_window_and_its_button_opens_the_menu(browser, site):
+    with window(browser, 400) as page:
+        opened(page, site, "kernels/softmax")
+        assert 70 > page.locator("header.top .brand").bounding_box()["height"]
+        assert page.locator("header.top nav").is_hidden()
+        menu = page.get_by_role("button", name="Menu", exact=True)
+        menu.focus()
+        page.keyboard.press("Enter")
+        assert ("true", True) == (menu.get_attribute("aria-expanded"), page.locator("header.top nav").is_visible())
+        page.get_by_role("link", name="Budgets").click()
+        assert "Budgets" == page.locator("h1").inner_text()
+
+
+def test_a_command_is_a_button_that_copies_it_and_is_read_aloud(browser, site):
+    with window(browser, permissions=["clipboard-read", "clipboard-write"]) as page:
+        opened(page, site, "index")
+        command = page.locator("#attention code.command").first
+        assert command.is_hidden()
+        copy = page.get_by_role("button", name=f"copy the command {command.text_content()}", exact=True).first
+        copy.focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="copied", exact=True).wait_for()
+        assert command.text_content() == page.evaluate("navigator.clipboard.readText()")
+        page.emulate_media(media="print")
+        assert command.is_visible() and not page.locator("#attention .copy").first.is_visible()
+    with window(browser, java_script_enabled=False) as page:
+        page.goto((site / "index.html").as_uri())
+        assert page.locator("#attention code.command").first.is_visible()
+
+
 def test_on_paper_there_is_no_menu(page, site):
     opened(page, site, "index")
     page.emulate_media(media="print")
@@ -230,10 +260,8 @@ def test_two_machines_stand_beside_each_other_without_a_verdict(page, tmp_path, 
     page.locator("#pair .more button").click()
     assert {"no verdict", "not compared"} == set(pair_rows(page, "Verdict"))
     assert {"–"} == set(pair_rows(page, "Noise floor"))
-    opened(page, site, "machines/other-h200-cuda/compare")
-    assert ["other-h200, cuda", "nvidia-h200, cuda"] == page.locator("select[name=a] optgroup").evaluate_all(
-        "groups => groups.map((group) => group.label)"
-    )
+    groups = "groups => groups.map((group) => group.label)"
+    assert ["nvidia-h200, cuda", "other-h200, cuda"] == page.locator("select[name=a] optgroup").evaluate_all(groups)
     assert "other-h200" in page.locator("#pair h3").inner_text()
     assert [] == page.problems
 

@@ -6,80 +6,41 @@ from dataclasses import replace
 import pytest
 
 from tests.report.site.browser import keep, opened, window
-from tests.report.site.pages import Page, _moved, site_of
+from tests.report.site.pages import Page, site_of
+from tests.report.situations import SITUATIONS, doubtful, faster, later, two_runs, well, wrong
 from tests.report.synthetic import case_result, gpu_record
 
 VISIBLE = """() => [...document.querySelectorAll("h1, h2, p, li, dt, dd, td, th")]
     .filter((one) => { const box = one.getBoundingClientRect(); return box.height && box.bottom <= innerHeight; })
     .map((one) => one.innerText).join(" \\n ")"""
+INKS = """() => {
+    const seen = (one) => { const box = one.getBoundingClientRect(); return box.height && box.top < innerHeight; };
+    const ink = (one) => getComputedStyle(one).color, probe = document.body.appendChild(document.createElement("i"));
+    const named = ["good", "bad", "warn", "muted"]
+        .map((name) => { probe.className = name; return [name, ink(probe)]; });
+    probe.remove();
+    return { ...Object.fromEntries(named), heading: ink(document.querySelector("h1")),
+             seen: [...document.querySelectorAll("main *, header *")].filter(seen).map(ink) };
+}"""
 IN_SIGHT = """(row) => { const box = row.getBoundingClientRect(); return box.bottom > 0 && box.top < innerHeight; }"""
 ORDER = ("attention", "verdict", "better", "coverage", "against-peers", "languages", "machines")
-CASE = ("softmax", "S1")
 NARROW = 400
 
 
-def well():
-    """A record without mishaps."""
-    record = gpu_record()
-    sound = [case for case in record.cases if case.status == "ok" and not any(m.distrusted for m in case.measurements)]
-    return replace(record, cases=tuple(sound))
-
-
-def later(change=None):
-    """The record a day later, in which `change` happened to one case."""
-    cases = [change(case) if change and (case.kernel, case.label) == CASE else case for case in well().cases]
-    return replace(well(), created="2026-11-21T22:14:05", commit="b" * 40, cases=tuple(cases))
-
-
-def slower(case):
-    return _moved(case, 2.0)
-
-
-def faster(case):
-    return _moved(case, 0.5)
-
-
-def doubtful(case):
-    reason = "its read bandwidth exceeds the ceiling"
-    found = [replace(one, valid=False, reason=reason) if (one.subject, one.metric) == ("kernel", "cold_time") else one
-             for one in case.measurements]  # fmt: skip
-    return replace(case, measurements=tuple(found))
-
-
-def wrong(case):
-    return replace(case, status="wrong", reason="y[3] is 1.5, reference 0.5", measurements=())
-
-
-def scattered(record, code):
-    """The record with other machine code of every case, whose processes are far apart."""
-    cases = [replace(case, code={**case.code, "sass": f"{code} {case.name}"}, measurements=tuple(
-        replace(one, processes=tuple(tuple(factor * sample for sample in samples)
-                                     for factor, samples in zip((0.7, 1.0, 1.4), one.processes, strict=False)))
-        for one in case.measurements)) for case in record.cases]  # fmt: skip
-    return replace(record, cases=tuple(cases))
-
-
-def two_runs(name):
-    """The records of the situation, a day apart."""
-    if name == "undecided":
-        return scattered(well(), "a"), scattered(later(), "b")
-    return well(), later(SITUATIONS[name][0])
-
-
-SITUATIONS = {
-    "regression": (slower, "Worse: 1 case slower than when last measured.", "bad", ["slower 2.00x", "softmax"]),
-    "improvement": (faster, "Better: 1 case faster than when last measured, none slower.", "good", ["faster", "0.50x"]),
-    "untrusted": (doubtful, "Untrusted: 1 case cannot be trusted.", "bad", ["invalid", "exceeds the ceiling"]),
-    "wrong kernel": (wrong, "Wrong: 1 case wrong.", "bad", ["softmax", "y[3] is 1.5, reference 0.5"]),
-    "nothing": (None, "No change: 42 cases as fast as when last measured.", "good", ["42 same"]),
-    "undecided": (None, "Undecided: 42 cases compared with the last measurement.", "muted", ["42 inconclusive"]),
+SCREENS = {  # the first sentence, its colour, and words that are seen without scrolling
+    "regression": ("Worse: 1 case slower than when last measured.", "bad", ["slower 2.00x", "softmax"]),
+    "improvement": ("Better: 1 case faster than when last measured, none slower.", "good", ["faster", "0.50x"]),
+    "untrusted": ("Untrusted: 1 case cannot be trusted.", "warn", ["invalid", "exceeds the ceiling"]),
+    "wrong kernel": ("Wrong: 1 case wrong.", "bad", ["softmax", "y[3] is 1.5, reference 0.5"]),
+    "nothing": ("No change: 42 cases as fast as when last measured.", "good", ["42 same"]),
+    "undecided": ("Undecided: 42 cases compared with the last measurement.", "muted", ["42 inconclusive"]),
 }
 
 
 @pytest.mark.parametrize("name", SITUATIONS)
 def test_the_first_screen_answers(browser, tmp_path, monkeypatch, name):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
-    _, sentence, tone, words = SITUATIONS[name]
+    sentence, tone, words = SCREENS[name]
     site = site_of(tmp_path, *two_runs(name))
     with window(browser, 1440) as page:
         opened(page, site, "index")
@@ -88,6 +49,9 @@ def test_the_first_screen_answers(browser, tmp_path, monkeypatch, name):
         seen = " ".join(page.evaluate(VISIBLE).split())
         assert sentence == heading.inner_text()
         assert tone in heading.get_attribute("class")
+        inks = page.evaluate(INKS)
+        assert inks["heading"] == inks[tone]
+        assert tone == "bad" or inks["bad"] not in inks["seen"], "red is for kernels"
         assert [] == [one for one in words if one not in seen], seen
     with window(browser, NARROW) as page:
         opened(page, site, "index")
