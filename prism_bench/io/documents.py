@@ -34,7 +34,7 @@ _LEAST_MEMORY, _MEMORY_PER_BYTE = 100_000_000, 150
 _Kind = TypeVar("_Kind")
 _GZIP = b"\x1f\x8b"
 _CHUNK = 1 << 20
-_SMALL = 8 * _CHUNK  # what is surveyed after it was decompressed, not before
+_SMALL = 8 * _CHUNK  # of more than it declares, a smaller file is refused while it is decompressed
 
 
 def content_of(path: Path, what: str) -> bytes | bytearray:
@@ -129,15 +129,15 @@ class _ReadingLimits:
 
 
 def _decompressed(data: bytes, limits: _ReadingLimits) -> bytearray:
-    """Return what the gzip file holds; a large one is surveyed first, while nothing of it is kept."""
-    promised = int.from_bytes(data[-4:], "little")
-    if promised > _SMALL:
-        limits.survey(_chunks(data))
+    """Return what the gzip file holds, surveyed while it is decompressed: no more is kept than the limits allow."""
     text = bytearray()
-    for chunk in _chunks(data):
-        text += chunk
-    if promised <= _SMALL:
-        limits.survey([text])
+
+    def chunks() -> Iterator[bytes]:
+        for chunk in _chunks(data):
+            text.extend(chunk)
+            yield chunk
+
+    limits.survey(chunks())
     return text
 
 
