@@ -320,7 +320,9 @@ class WindowTest:
     def run(self, history: History) -> TestedWindow:
         """Return the findings in the window's part of a history."""
         points, shared = SeriesPoints.of(history), self._window.shared
-        every = list(levelled(history, series_of(history, shared, points), points.vocabulary["board"]))
+        every = list(series_of(history, shared, points))
+        if len(history.records) >= SETTLED + CONFIRMED:  # fewer have no step, whichever boards measured them
+            every = list(levelled(history, every, points.vocabulary["board"]))
         causes = Causes(history, every, points)
         steps: list[FoundStep] = []
         tested: list[TestedSeries] = []
