@@ -175,7 +175,7 @@ def _uninterrupted() -> Iterator[None]:
             signal.raise_signal(number)
 
 
-# From records to a site: the pages of one machine, those of the newest run or of the one that is asked for.
+# From records to a site: the pages of one machine, those of the newest run or of the named record.
 #
 # Records of other machines have a line each, with the command that makes their pages in a folder of this site.
 
@@ -273,14 +273,14 @@ def _other_machine(facts: Facts, folder: Path, places: Places) -> dict[str, Any]
     """Return another machine as the first page names it: the command that makes its site, and the link to one made."""
     place = f"machines/{file_name('-'.join(filter(None, facts.owner)))}"
     link = f"{place}/index.html"
-    words = ["prism-bench", "report", str(places.runs / facts.file), "--output", str(folder / place)]
-    words += [] if places.runs == Path(STORAGE, "runs") else ["--runs", str(places.runs)]
+    arguments = ["prism-bench", "report", str(places.runs / facts.file), "--output", str(folder / place)]
+    arguments += [] if places.runs == Path(STORAGE, "runs") else ["--runs", str(places.runs)]
     return {
         "machine": facts.machine,
         "backend": backend_name(facts),
         "created": facts.created,
         "link": link if (folder / link).is_file() else None,
-        "command": shlex.join(words),
+        "command": shlex.join(arguments),
     }
 
 

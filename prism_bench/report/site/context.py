@@ -417,15 +417,15 @@ def _earlier_cases(context: SiteContext) -> dict[str, tuple[Facts, CaseResult]]:
     A case's machine code is compared with it, so only cases with machine code are there. Each record is read once, and
     of it no more than these cases are kept.
     """
-    own = context.own
+    runs = context.own
     wanted: dict[str, set[str]] = {}
     for view in context.cases.values():
         if view.case.code:
             wanted.setdefault(utc(view.created), set()).add(view.case.name)
     files: dict[str, tuple[Facts, set[str]]] = {}
     for created, names in wanted.items():
-        place = next((place for place, facts in enumerate(own) if facts.created == created), None)
-        before = [facts for facts in own if facts.created < created] if place is None else own[:place]
+        place = next((place for place, facts in enumerate(runs) if facts.created == created), None)
+        before = [facts for facts in runs if facts.created < created] if place is None else runs[:place]
         for facts, held in _newest_with(context.history, before, names):
             files.setdefault(facts.file, (facts, set()))[1].update(held)
     return {

@@ -32,7 +32,7 @@ class Page:
 
     `view` holds plain values and becomes the JSON next to the page; `shown` holds what only the template needs: charts
     and rows that carry words. `scripts` are those it loads after `tables.js`; they get `drawn` as `prism.view()`.
-    `words` are what the search finds it by, next to its title. The menu leaves out an `empty` page, which only says
+    `words` are what the search finds it by, next to its title. The menu leaves out an `empty` page, whose text is
     how to fill it.
     """
 
