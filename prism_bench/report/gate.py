@@ -138,9 +138,10 @@ def _same(gate: Gate, name: str) -> _Piece | None:
 
 
 def _answered(gate: Gate, name: str, answers: Collection[str]) -> set[str]:
-    """Return the cases that have one of the answers in the part of that name."""
+    """Return the cases of kernels that have one of the answers in the part of that name."""
     checks = (check for part in _words_parts(gate, name) for check in part.checks)
-    return {check.case for check in checks if check.case and check.answer in answers}
+    ceilings = {case.name for case in gate.record.cases if case.ceiling}
+    return {check.case for check in checks if check.case and check.answer in answers} - ceilings
 
 
 def _changed(gate: Gate, answers: Collection[str]) -> Iterator[tuple[str, set[str]]]:

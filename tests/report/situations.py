@@ -1,7 +1,9 @@
 """Planted situations: two runs of one machine, a day apart, between which one thing happened to one case."""
 
 from dataclasses import replace
+from pathlib import Path
 
+from prism_bench.record import store
 from tests.report.site.pages import moved
 from tests.report.synthetic import gpu_record
 
@@ -58,3 +60,8 @@ def two_runs(situation):
     if situation == "undecided":
         return scattered(well(), "a"), scattered(later(), "b")
     return well(), later(CHANGES[situation])
+
+
+def write(situation: str, runs: Path) -> list[Path]:
+    """Write both records below the folder, and return their paths, the older one first."""
+    return [store.add_once(record, runs) for record in two_runs(situation)]

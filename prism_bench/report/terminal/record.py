@@ -176,7 +176,7 @@ def _next(views: Sequence[CaseView]) -> Iterator[Text]:
     shares = {
         view: share
         for view in views
-        if view.row["bound"] in ("memory", "compute") and not view.case.before
+        if view.row["bound"] in ("memory", "compute") and not view.case.before and not view.case.variant
         if (share := view.number("bound_share")) is not None
     }
     if not shares:
