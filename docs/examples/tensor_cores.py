@@ -1,8 +1,8 @@
 """Products of matrices in several precisions: what each costs in accuracy, on the tensor cores and off them.
 
 Each form multiplies inputs of its precision; the error is that of the product against float64, over its norm. On
-the emulator the forms run without tensor cores, with the same rounding of their operands. `prism-bench select` measures
-which form to launch for which shape.
+the emulator the forms run without tensor cores, with the same rounding of their operands. `prism-bench tune
+--policy` measures which form to launch for which shape.
 """
 
 from prism_bench.backends import open_backend

@@ -123,9 +123,9 @@ def _rules(compared: PublishedComparison) -> Iterator[str]:
 def _choices(compared: PublishedComparison) -> Iterator[str]:
     measured = compared.measured
     if measured is None:
-        yield "Not measured on this machine: `prism-bench select --measure` times forms, windows and batches."
+        yield "Not measured on this machine: `prism-bench tune --policy` times forms, windows and batches."
         return
-    yield f"By the policies that `prism-bench select --measure` measured on {measured.created[:10]}."
+    yield f"By the policies that `prism-bench tune --policy` measured on {measured.created[:10]}."
     if measured.matmul:
         yield (
             "The form of a product of float32 operands that is measured to be fastest, conversion included, and the "

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # The groups in their order, with their commands in the order of the help; commands of extensions are the last group.
 GROUPS: dict[str, tuple[str, ...]] = {
     "Everyday": ("init", "run", "compare", "check", "report", "doctor"),
-    "Kernels": ("list", "verify", "tune", "compile", "traffic", "profile", "ledger"),
+    "Kernels": ("list", "verify", "tune", "compile", "traffic", "profile"),
     "History": (
         "trend",
         "bisect",
@@ -47,6 +47,10 @@ REPLACED = {
     "noise": "compare --itself",
     "links": "python -m prism_bench.extensions.links",
     "history": "store fetch, keep, list or verify --to ADDRESS",
+    "ledger": "profile --tool cupti",
+    "overlap": "profile --overlap",
+    "precision": "tune --precision",
+    "select": "tune --policy",
 }
 # Options that a command has no longer, for one release, and what its user does instead: "use --all".
 REPLACED_OPTIONS: dict[str, dict[str, str]] = {
@@ -123,6 +127,26 @@ REPLACED_OPTIONS: dict[str, dict[str, str]] = {
     },
     "pipeline": {"--form": "name the form as an argument"},
     "init": {"--from": "name the path after the folder: init . src"},
+    "profile": {
+        "--from": "name the file: profile FILE",
+        "--set": "use --counters core, all or traffic",
+        "--counter": "use --counters METRIC",
+        "--lines": "use --counters lines",
+        "--reports": "use --output FOLDER",
+        "--into": "leave it out: every command finds the newest counters of a case",
+        "--emulate": "use 'prism-bench traffic CASES'",
+        "--clock-control": "leave it out: clocks are never held",
+        "--verify": "leave it out: launches are always compared with the reference",
+        "--no-verify": "leave it out: launches are always compared with the reference",
+    },
+    "tune": {
+        "--strategy": "leave it out: spaces above --budget are searched by a genetic algorithm",
+        "--few": "leave it out: the best 3 are timed again",
+        "--store": "leave it out: choices are in the project's storage, reports/tuning without one",
+        "--keep": "leave it out: choices are always kept",
+        "--no-keep": "use --untuned where the choices are not wanted",
+        "--restamp": "name the file: tune FILE",
+    },
 }
 
 

@@ -50,6 +50,7 @@ def command(
     """
     from prism_bench.record import store
     from prism_bench.record.formats import read_foreign
+    from prism_bench.workflows.file_kinds import other_kind
 
     facts = _stated(created, commit, machine)
     written: list[Path] = []
@@ -61,7 +62,7 @@ def command(
             imported = read_foreign(path, format, facts)
         except ResultsError as error:
             failed = True
-            left_out.append(str(error))
+            left_out.append(str(other_kind(path, NAME, error)))
         else:
             written += [store.add_once(record, runs) for record in imported.records]
             left_out += imported.left_out

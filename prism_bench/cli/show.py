@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.cli import measuring, options
+from prism_bench.errors import ResultsError
 
 if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
@@ -36,7 +37,7 @@ def command(
 
     path = record or store.newest(runs)
     if why:
-        _explain(store.read(path), why, runs, json=json)
+        _explain(_read(path), why, runs, json=json)
         return
     with no_collection():
         _show(path, filter or (), runs, options.open_catalogue(catalogue), all, json=json)
@@ -46,12 +47,11 @@ def _show(path: Path, names: Sequence[str], runs: Path, kernels: "Catalogue", ev
     """Print the chosen cases of a record, and what the gate finds in them."""
     from prism_bench.analysis.gate.checks import about
     from prism_bench.analysis.run_analysis import read
-    from prism_bench.record import store
     from prism_bench.report.gate import attention
     from prism_bench.report.plain import view
     from prism_bench.report.terminal.record import summary_view
 
-    reading = read(store.read(path), kernels, must_be_held=False)
+    reading = read(_read(path), kernels, must_be_held=False)
     verdict = measuring.judged(reading, path, runs)
     if names:
         reading = reading.of_cases(names)
@@ -60,6 +60,17 @@ def _show(path: Path, names: Sequence[str], runs: Path, kernels: "Catalogue", ev
         options.print_json(view(reading) | attention(verdict))
     else:
         options.out().print(summary_view(reading, verdict, every_peer=bool(names), everything=everything))
+
+
+def _read(path: Path) -> "RunRecord":
+    """Return the record at the path; an error names the command that reads a file of another kind."""
+    from prism_bench.record import store
+    from prism_bench.workflows.file_kinds import other_kind
+
+    try:
+        return store.read(path)
+    except ResultsError as error:
+        raise other_kind(path, NAME, error) from None
 
 
 def _explain(record: "RunRecord", name: str, runs: Path, *, json: bool) -> None:

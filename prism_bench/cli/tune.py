@@ -11,50 +11,64 @@ from prism_bench.cli import measuring, options
 from prism_bench.cli.measuring import FleetOption, WorkersOption, progress_bar
 from prism_bench.cli.options import TimeoutOption
 from prism_bench.errors import UsageError
-from prism_bench.io import files
+from prism_bench.extension import offered
+from prism_bench.io import files, project
 from prism_bench.io.files import Saver, write_atomically
 
 if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
     from prism_bench.cli.measuring import DescribedBackend
     from prism_bench.spec.case import Case
-    from prism_bench.workflows.tuning_session import Bench, TuningResult
+    from prism_bench.workflows.tuning_session import Bench, TuningPlan, TuningResult
 
 NAME = "tune"
+BUDGET = 64  # configurations
 
 
-_StrategyOption = Annotated[
-    str, typer.Option(help="Search with auto, exhaustive, or a strategy of kernel_tuner for large spaces.")
-]
-_BudgetOption = Annotated[
-    int, typer.Option(min=2, help="Try so many configurations of a case; smaller spaces are tried whole.")
-]
-_RestampOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Measure nothing: keep what this file's choices launch unchanged since their commit."
+_CasesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[CASES | FILE]...",
+        help="Tune these kernels, families or cases; default: all. Or bring a file of choices up to date, or show a "
+        "file of policies, and measure nothing.",
     ),
 ]
+_BudgetOption = Annotated[
+    int, typer.Option(min=2, help="Try this many configurations of a case; smaller spaces are tried whole.")
+]
+_PrecisionOption = Annotated[
+    bool,
+    typer.Option(
+        "--precision",
+        help="Choose the cheapest precision of fused programs, on random inputs or on those of a NumPy FILE.npz.",
+    ),
+]
+_PolicyOption = Annotated[
+    bool, typer.Option("--policy", help="Measure which form of matmul, windows or batches is fastest here.")
+]
+_ToleranceOption = Annotated[
+    float | None,
+    typer.Option(help="Allow this error; default: that of the program, and 1e-3 of the largest element for a policy."),
+]
 _OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write the report as JSON to this file.")]
+_PROGRAM_LABEL, _POLICY_TOLERANCE = "S0", 1e-3
 
 
 def command(
-    cases: options.CasesArgument = None,
+    cases: _CasesArgument = None,
     filter: options.FilterOption = None,
+    precision: _PrecisionOption = False,
+    policy: _PolicyOption = False,
+    tolerance: _ToleranceOption = None,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    strategy: _StrategyOption = "auto",
-    budget: _BudgetOption = 64,
-    few: Annotated[int, typer.Option(min=1, help="Time so many of the best again, next to the default.")] = 3,
+    budget: _BudgetOption = BUDGET,
     processes: measuring.ProcessesOption = 5,
     timeout: TimeoutOption = 60.0,
     time_limit: options.TimeLimitOption = None,
-    store: Annotated[Path, typer.Option(help="Set the folder of the choices.")] = Path("reports/tuning"),
-    keep: Annotated[bool, typer.Option("--keep/--no-keep", help="Put the choices into the store.")] = True,
     noise: measuring.NoiseOption = measuring.DEFAULT_NOISE,
     output: _OutputOption = None,
-    restamp: _RestampOption = None,
     fleet: FleetOption = None,
     workers: WorkersOption = None,
     json: options.JsonOption = False,
@@ -62,34 +76,118 @@ def command(
     """Tune how each kernel is launched on this machine.
 
     Every configuration that a spec's tune= allows is verified, then timed cold. The best few are timed again in fresh
-    processes next to the default, and one is adopted only beyond the noise. Label S1 on a GPU, else S0.
+    processes next to the default, and one is adopted only beyond the noise. Label S1 on a GPU, else S0. Choices are in
+    reports/tuning.
+
+    A FILE of choices needs no GPU: those whose launch changed since their commit are dropped, and the others are kept.
     """
+    from prism_bench.workflows.tuning_session import TuningPlan
+
+    names = options.patterns(cases, filter)
+    path = None if precision else next((Path(name) for name in names if name.endswith(".json")), None)
+    mode = "--precision" if precision else str(path or ("--policy" if policy else ""))
+    if mode:
+        others = {"--fleet": fleet, "--time-limit": time_limit, "--output": output, "--budget": budget != BUDGET}
+        others |= {"--policy": policy and mode != "--policy", "--label": not precision and label}
+        options.refuse(others, f"leave it out with {mode}")
+    if tolerance is not None and not mode:
+        raise UsageError(f"--tolerance {tolerance:g}: it is for --precision and --policy")
+    if tolerance is not None and not tolerance > 0:
+        raise UsageError(f"--tolerance is {tolerance:g}: an error greater than 0, such as 1e-3")
+    if precision:
+        raise SystemExit(_choose_precision(names, tolerance, label, backend, catalogue, timeout, json=json))
+    if path:
+        return _read_file(path, tolerance or _POLICY_TOLERANCE, catalogue, json=json)
+    if policy:
+        measure = _offered("policy mode", "--policy")
+        most = tolerance or _POLICY_TOLERANCE
+        raise SystemExit(measure(names, most, backend, catalogue, processes, timeout, json=json))
+    if fleet and time_limit:
+        raise UsageError("--time-limit: leave it out with --fleet")
+    plan, kernels = TuningPlan(budget, processes, time_limit), options.open_catalogue(catalogue)
+    with files.held(), measuring.opened_place(fleet, workers, backend, kernels.folder, quiet=json) as place:
+        raise SystemExit(_tune(place, kernels, names, label, plan, timeout, noise, output, json=json))
+
+
+def _tune(
+    place: measuring.PairPlace,
+    kernels: "Catalogue",
+    names: Sequence[str],
+    label: Sequence[str] | None,
+    plan: "TuningPlan",
+    timeout: float,
+    noise: Path,
+    output: Path | None,
+    *,
+    json: bool,
+) -> int:
+    """Tune the cases, keep and print the choices; return the exit code."""
     from prism_bench.workflows import tuning_session as tuning
 
-    if fleet and (restamp or time_limit):
-        raise UsageError(f"{'--restamp' if restamp else '--time-limit'}: leave it out with --fleet")
-    if restamp and output:
-        raise UsageError(f"--output {output}: leave it out with --restamp, which makes no report")
-    if restamp:
-        return _restamp(restamp, options.open_catalogue(catalogue), json)
-    plan = tuning.TuningPlan(strategy, budget, few, processes, time_limit)
-    patterns, kernels = options.patterns(cases, filter), options.open_catalogue(catalogue)
-    with files.held(), measuring.opened_place(fleet, workers, backend, kernels.folder, quiet=json) as place:
-        if place.name == "numpy_reference":
-            raise UsageError(
-                "nothing is tuned: the backend numpy_reference runs references and launches no kernel; "
-                "tune on a machine with a GPU"
+    if place.name == "numpy_reference":
+        raise UsageError(
+            "nothing is tuned: the backend numpy_reference runs references and launches no kernel; "
+            "tune on a machine with a GPU"
+        )
+    store = project.stored(measuring.STORE, project.current())
+    tuning.require_readable(place.backend.facts(), store, noise)
+    bench, chosen = _chosen(place.backend, kernels, names, label, timeout)
+    save = Saver(_writing(bench, store, output))
+    if place.fleet:
+        result = place.fleet.tune(bench, plan, chosen, noise, save)
+    else:
+        with progress_bar() as report:
+            session = tuning.TuningSession(bench, place.backend.device, plan, report)
+            result = session.run(chosen, noise, save)
+    return save.exit_code(_show(result, save.finish(result), json))
+
+
+def _offered(name: str, option: str) -> Callable[..., int]:
+    """Return what an extension does for the option; a UsageError without that extension."""
+    mode = offered(name)
+    if mode is None:
+        raise UsageError(f"{option}: no extension that does this is installed")
+    return mode
+
+
+def _choose_precision(
+    names: Sequence[str],
+    tolerance: float | None,
+    label: Sequence[str] | None,
+    backend: str | None,
+    catalogue: Path | None,
+    timeout: float,
+    *,
+    json: bool,
+) -> int:
+    """Choose the precision of the programs among the words; a word that ends in .npz is the file of their inputs."""
+    samples = [Path(name) for name in names if name.endswith(".npz")]
+    for option, values in (("--label", label or ()), ("inputs", samples)):
+        if len(values) > 1:
+            raise UsageError(f"{option} {values[1]}: one at a time, with --precision")
+    choose = _offered("precision mode", "--precision")
+    programs, sample = [name for name in names if not name.endswith(".npz")], next(iter(samples), None)
+    return choose(programs, sample, tolerance, (label or [_PROGRAM_LABEL])[0], backend, catalogue, timeout, json=json)
+
+
+def _read_file(path: Path, tolerance: float, catalogue: Path | None, *, json: bool) -> None:
+    """Bring a file of choices up to date, or show measured policies."""
+    from prism_bench.report.plain import measured_json
+    from prism_bench.report.terminal.tuning import measured_view
+    from prism_bench.workflows.file_kinds import POLICIES, kind_of, refuse_other
+    from prism_bench.workflows.tuning.crossover import read_measured
+
+    kind = kind_of(path)
+    if kind and kind.name == POLICIES:
+        if measured := read_measured(path):
+            options.show(
+                lambda: measured_json(measured, tolerance=tolerance),
+                lambda: measured_view(measured, tolerance),
+                json=json,
             )
-        tuning.require_readable(place.backend.facts(), store, noise)
-        bench, chosen = _chosen(place.backend, kernels, patterns, label, timeout)
-        save = Saver(_writing(bench, store if keep else None, output))
-        if place.fleet:
-            result = place.fleet.tune(bench, plan, chosen, noise, save)
-        else:
-            with progress_bar() as report:
-                session = tuning.TuningSession(bench, place.backend.device, plan, report)
-                result = session.run(chosen, noise, save)
-        raise SystemExit(save.exit_code(_show(result, save.finish(result), json)))
+        return
+    refuse_other(path, kind, NAME)
+    _restamp(path, options.open_catalogue(catalogue), json)
 
 
 def _restamp(path: Path, catalogue: "Catalogue", json: bool) -> None:
@@ -108,13 +206,13 @@ def _restamp(path: Path, catalogue: "Catalogue", json: bool) -> None:
     return options.line(f"choices: {path}, {len(result.kept)} kept, {result.changed} of them with a new hash")
 
 
-def _writing(bench: "Bench", store: Path | None, output: Path | None) -> "Callable[[TuningResult], Path | None]":
+def _writing(bench: "Bench", store: Path, output: Path | None) -> "Callable[[TuningResult], Path | None]":
     """Return what puts the choices into the store, if there is one, and the report into the file, if named."""
     from prism_bench.report.terminal.tuning import session_json
     from prism_bench.workflows import tuning_session as tuning
 
     def write(result: "TuningResult") -> Path | None:
-        path = tuning.keep(result, bench, store) if store else None
+        path = tuning.keep(result, bench, store)
         if output:
             plain = session_json(result.decisions, result.left, result.seconds)
             write_atomically(output, (dumps(plain, indent=1) + "\n").encode())
@@ -149,7 +247,7 @@ def _show(result: "TuningResult", path: Path | None, json: bool) -> int:
         options.print_json(session_json(result.decisions, result.left, result.seconds))
     else:
         options.out().print(session_view(result.decisions, result.left, result.seconds))
-        options.line(f"choices: {path or 'not kept'}")
+        options.line(f"choices: {path or 'none is settled, none is kept'}")
     searches = [decision.searched for decision in result.decisions]
     broken = any(search.default.task in search.refused for search in searches)
     return 1 if broken else 0 if result.complete else 2

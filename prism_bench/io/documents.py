@@ -65,6 +65,14 @@ def json_of(path: Path, what: str) -> object:
         raise ResultsError(f"{path}: not {what} ({error})") from error
 
 
+def keys_in(text: bytes | bytearray) -> set[str]:
+    """Return the names of the fields of the JSON object in the text; empty for any other text."""
+    try:
+        return set(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return set()
+
+
 def as_kind(value: object, kind: type[_Kind]) -> _Kind:
     """Return parsed JSON as a dataclass or another type; a ValueError names the field that is not of its type.
 

@@ -157,7 +157,7 @@ def _load() -> Any:
     except ImportError as error:
         raise BackendUnavailable(
             f"CUPTI is not there ({error}); {pip_install('cupti')} on a machine with an NVIDIA driver; "
-            "'prism-bench ledger --from FILE' reads captures of nsys without it"
+            "'prism-bench profile FILE' reads captures of nsys without it"
         ) from None
     return cupti
 

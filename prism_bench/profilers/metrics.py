@@ -251,7 +251,7 @@ def _combined(metric: LogicalMetric, launches: Sequence[ProfiledLaunch], chip: C
     if source is None:
         return _missing(metric, f"{chip} has none of {', '.join(metric.sources)}")
     if chosen not in metric.sets:
-        return _missing(metric, f"not in the set '{chosen}'; --set {metric.sets[-1]} counts it")
+        return _missing(metric, f"not in the set '{chosen}'; --counters {metric.sets[-1]} counts it")
     present = [name for name in metric.sources if any(name in launch.metrics for launch in launches)]
     if not present:
         return _missing(metric, f"{source} was not collected")

@@ -58,7 +58,7 @@ FAILURES = (
             "prism_bench/profilers/metric_support.csv lists the metrics of each chip; scripts/metric_table writes it."),
     Failure("kernel_not_prepared", r"Failed to prepare kernel for profiling",
             "the profiler cannot run the kernel several times.",
-            "Free device memory, since it saves what the kernel may write, or count one pass with --set traffic."),
+            "Free device memory, since it saves what the kernel may write, or count one pass with --counters traffic."),
     Failure("application_failed",
             r"application returned an error code|application terminated before|target application returned",
             "the profiled program itself failed.",

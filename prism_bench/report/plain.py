@@ -19,7 +19,17 @@ from prism_bench.record.store.points import Facts
 from prism_bench.report.view import CaseView, case_views
 from prism_bench.spec.metric import MEASURED, STAND_INS, timed_on
 from prism_bench.units import bytes_text, rate_text
-from prism_bench.workflows.tuning.crossover import ALWAYS, TARGETS, Batch, Measured, costs, largest_within, pick
+from prism_bench.workflows.tuning.crossover import (
+    ALWAYS,
+    MEASURED_PARTS,
+    TARGETS,
+    Batch,
+    CrossoverRow,
+    Measured,
+    costs,
+    largest_within,
+    pick,
+)
 
 # What `--json` prints: the encoded record, with derived values next to what was measured.
 
@@ -409,30 +419,31 @@ def noise_json(noise: Noise) -> dict[str, Any]:
 
 
 def measured_json(
-    measured: Measured,
-    parts: Sequence[str],
-    *,
-    operands: str = "float32",
-    tolerance: float = 1e-3,
-    shape: Mapping[str, int] | None = None,
+    measured: Measured, parts: Sequence[str] = MEASURED_PARTS, tolerance: float = 1e-3
 ) -> dict[str, object]:
     """Return whose measurements they are, the rows of the `parts`, and what follows from them.
 
-    Products are those of `operands` within `tolerance`; with a `shape` (m, k, n), the form for it is there as well.
+    Products are those of float32 operands within `tolerance`; `halves` has the same of float16 operands.
     """
     plain = {key: getattr(measured, key) for key in ("machine", "device", "backend", "toolchain", "created")}
     plain |= {part: [asdict(row) for row in getattr(measured, part)] for part in parts}
     if "matmul" in parts and measured.matmul:
-        rows = measured.matmul
-        plain["policies"] = [asdict(cost) for cost in costs(rows, ALWAYS, operands, tolerance)]
-        plain["picked"] = [asdict(pick([row], row.shape, operands=operands, tolerance=tolerance)) for row in rows]
-        plain["totals"] = [{form: row.total(form, operands) for form in row.seconds} for row in rows]
-        if shape:
-            plain["asked"] = asdict(pick(rows, shape, operands=operands, tolerance=tolerance))
+        plain |= _products_json(measured.matmul, "float32", tolerance)
+        plain["halves"] = _products_json(measured.matmul, "float16", tolerance)
     if "batches" in parts and measured.batches:
         targets = batch_targets(measured.batches).items()
         plain["targets"] = [{"seconds": target, "measured": batch} for target, batch in targets]
     return plain
+
+
+def _products_json(rows: Sequence[CrossoverRow], operands: str, tolerance: float) -> dict[str, object]:
+    """Return the cost of always taking one form, the form picked for each shape, and the seconds of every form."""
+    picked = [pick([row], row.shape, operands=operands, tolerance=tolerance) for row in rows]
+    return {
+        "policies": [asdict(cost) for cost in costs(rows, ALWAYS, operands, tolerance)],
+        "picked": [asdict(choice) for choice in picked],
+        "totals": [{form: row.total(form, operands) for form in row.seconds} for row in rows],
+    }
 
 
 def batch_targets(rows: Sequence[Batch]) -> dict[float, int | None]:

@@ -47,6 +47,7 @@ from prism_bench.workflows.profile_worker import (
 # capture continues with the rest. A failure of the profiler itself before it counted anything is an error; later, it
 # is the reason of the remaining cases.
 
+REPORT = ".ncu-rep"
 _GRACE = 60.0  # seconds in which a profiler may write its report after the program has ended
 PART = 64  # cases that one program launches: ncu writes its report only when the program ends
 _SERIAL = "ncu runs one launch at a time; the tools cupti and nsys see gaps and copies"
@@ -58,10 +59,10 @@ _Profiled = tuple[Status, str | None, JsonTable | None]  # status and reason of 
 
 @dataclass(frozen=True)
 class ProfilePlan:
-    """Settings of profiling: the set of metrics, control of clocks and caches, limits, and the folder of reports.
+    """Settings of profiling: the set of metrics, limits, and the folder of reports.
 
-    `extra` are metrics by ncu's own names. `seconds` limits all cases, `case_seconds` each case; `verify` compares the
-    profiled launch with the reference, `lines` samples the source lines at which its warps wait. `tried` is when (UTC)
+    `extra` are metrics by ncu's own names. `seconds` limits all cases, `case_seconds` each case; `lines` samples the
+    source lines at which its warps wait. `tried` is when (UTC)
     a case was last profiled, by name: cases never profiled go first, then the oldest, so that a limit does not leave
     out the same cases every time.
     """
@@ -69,10 +70,8 @@ class ProfilePlan:
     folder: Path
     chosen: str = "core"
     extra: tuple[str, ...] = ()
-    clock_control: str = "none"
     seconds: float = 600.0
     case_seconds: float = 60.0
-    verify: bool = True
     lines: bool = False
     tried: Mapping[str, str] = field(default_factory=dict)
 
@@ -194,7 +193,8 @@ class _Profiling:
             plan = self._plan
             wanted = (*metrics.counters(self._chip, plan.chosen), *plan.extra)
             sections = () if plan.traffic else ncu.Counting.sections
-            counting = ncu.Counting(wanted, sections, plan.clock_control, "none" if plan.traffic else "all", plan.lines)
+            caches = "none" if plan.traffic else "all"
+            counting = ncu.Counting(wanted, sections, cache_control=caches, lines=plan.lines)
             command = ncu.capture(self._tool, counting, report, program)
             log, watch = report.with_suffix(".log"), lambda: self._report(progress(events))
             ended = tools.run(command, log, seconds + _GRACE, watch, PYTHONPATH=environment()["PYTHONPATH"])
@@ -209,7 +209,7 @@ class _Profiling:
             "backend": self._backend.name,
             "catalogue": str(self._catalogue.folder),
             "cases": names,
-            "verify": plan.verify,
+            "verify": True,
             "traffic": plan.traffic,
             "seconds": seconds,
             "case_seconds": plan.case_seconds,
@@ -267,7 +267,7 @@ class _Profiling:
         lines = self._lines(capture.report, launches) if self._plan.lines and capture.report else {}
         added["launches"] = {"value": len(launches), "unit": "1", "source": "launches that ncu profiled"}
         # The bytes that the case left dirty in L2, as the kernel after it wrote them back.
-        reason = "only --set traffic follows a case to its last written byte"
+        reason = "only --counters traffic follows a case to its last written byte"
         added["write_back_bytes"] = {"value": None, "unit": "B", "reason": reason}
         if following:
             counts = metrics.combined(following, self._chip, "traffic")
@@ -276,7 +276,7 @@ class _Profiling:
             "tool": "ncu",
             "version": self._tool.version,
             "set": self._plan.chosen,
-            "clock_control": self._plan.clock_control,
+            "clock_control": ncu.Counting.clock_control,
             "cache_control": "own" if self._plan.traffic else "all",
             "passes": capture.passes,
             "command": shlex.join(capture.command),
@@ -301,7 +301,7 @@ class _Profiling:
         return {"lines": ncu.together(pages)}
 
 
-# Jobs: the tool that profiles, the place of the record, and another record that takes its counters.
+# Jobs: the tool that profiles, and the place of the record.
 
 # Failures of ncu after which a tracer can still work; all others are for the user to see.
 CLOSED = ("not_installed", "permission", "library_not_loaded", "driver_mismatch", "device_not_supported")
@@ -330,19 +330,24 @@ class ProfileJob:
 
         return profile(self.catalogue, self.backend, list(self.cases), plan, show, keep=Saver(self.keep))
 
-    def traced(self, tool: str, seconds: float) -> RunRecord:
-        """Return the launches, gaps and copies that nsys or CUPTI traced."""
+    def traced(self, tool: str, seconds: float) -> tuple[RunRecord, tracing.TracedRun]:
+        """Return the launches, gaps and copies that nsys or CUPTI traced, as a record and as a timeline."""
         names = [case.task for case in self.cases]
         if tool == "nsys":
             folder = self.reports / "captures"
             timeline = tracing.trace_with_nsys(self.catalogue, self.backend.name, names, folder, seconds)
-            repeats = 1
+            traced, repeats = tracing.TracedRun(timeline), 1
         else:
             sequences = {name: [name] for name in names}
-            timeline = tracing.trace_cases(self.catalogue, self.backend.name, sequences, seconds=seconds).timeline
+            traced = tracing.trace_cases(self.catalogue, self.backend.name, sequences, seconds=seconds)
             repeats = tracing.REPEATS
-        counted = profiles(ledger(timeline, most=len(names)), repeats)
-        return record_of_profiles(self.catalogue, self.backend, list(self.cases), counted)
+        counted = profiles(ledger(traced.timeline, most=len(names)), repeats)
+        return record_of_profiles(self.catalogue, self.backend, list(self.cases), counted), traced
+
+    def chained(self, name: str) -> tracing.TracedRun:
+        """Return what CUPTI traced of all cases, one after the other in one range of that name."""
+        sequences = {name: [case.task for case in self.cases]}
+        return tracing.trace_cases(self.catalogue, self.backend.name, sequences)
 
     def keep(self, record: RunRecord) -> tuple[Path, Path]:
         """Save the record and the table of every case's newest counters on this machine; return both paths."""
@@ -350,18 +355,6 @@ class ProfileJob:
         table = newest_rows(newest_counted(store.readable(self.place.root, path.parent.name)))
         write_atomically(path.parent / "metrics.csv", csv_text(table).encode())
         return path, path.parent / "metrics.csv"
-
-    def merged(self, record: RunRecord, into: Path) -> Path:
-        """Put the profiles into the cases of the record at `into`, of the same machine; return its path."""
-        other = store.read(into)
-        if other.machine.get("id") != record.machine["id"]:
-            raise ResultsError(
-                f"{into}: measured on {other.machine.get('id')}, profiled on {record.machine['id']}; "
-                "counters are added to times of the same machine only"
-            )
-        profiled = {case.name: case.profile for case in record.cases if case.profile}
-        cases = tuple(replace(case, profile=profiled.get(case.name, case.profile)) for case in other.cases)
-        return store.save(replace(other, cases=cases), into)
 
     def _last_tried(self, chosen: str) -> dict[str, str]:
         """Return when this set was last tried on each case of this machine, by the readable records of the folder."""
@@ -374,7 +367,7 @@ class ProfileJob:
 
 def read_capture(path: Path) -> list[ProfiledLaunch]:
     """Return the launches of a capture of ncu, a report or its CSV."""
-    return list(ncu.read_report(path) if path.suffix == ".ncu-rep" else ncu.read(path))
+    return list(ncu.read_report(path) if path.suffix == REPORT else ncu.read(path))
 
 
 # Why a case of a record takes its time, by the record, the newest profiles and an earlier run.

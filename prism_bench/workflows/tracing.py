@@ -16,6 +16,7 @@ from prism_bench.profilers import timeline as timeline_file
 from prism_bench.profilers.cupti import injection_library
 from prism_bench.profilers.timeline import Timeline
 from prism_bench.profilers.tools import OTHER, ProfilerFailed, classify, last_words
+from prism_bench.workflows.file_kinds import kind_of
 from prism_bench.workflows.profile_worker import ProfileOrder
 from prism_bench.workflows.trace_worker import TraceOrder
 
@@ -62,8 +63,8 @@ def trace_script(arguments: Sequence[str], seconds: float = 300.0) -> TracedRun:
     program = [word for word in arguments if word not in ("python", "python3", sys.executable)]
     if not program or not program[0].endswith(".py"):
         raise UsageError(
-            "CUPTI watches Python scripts: give the path of a .py file and its words; capture any other "
-            "program with nsys, export it as SQLite, and read it with --from"
+            "CUPTI watches Python scripts: give the path of a .py file and its arguments; capture any other "
+            "program with nsys, and read its report: prism-bench profile FILE"
         )
     if not Path(program[0]).is_file():
         raise UsageError(f"{program[0]}: no such script")
@@ -123,16 +124,16 @@ def _failure(tool: str, ended: tools.Ended, more: str = "") -> ProfilerFailed:
 
 
 def timeline_from(path: Path) -> Timeline:
-    """Return the timeline in a file: an SQLite export, CSV trace or report of nsys, or one of Prism Bench."""
-    if path.suffix == ".npz":
+    """Return the timeline in a file, by its content: an export, CSV trace or report of nsys, or one of Prism Bench."""
+    kind = kind_of(path)
+    name = kind.name if kind else None
+    if name == "timeline":
         return timeline_file.load(path)
-    if path.suffix == ".csv":
+    if name == "nsys table":
         return nsys.timeline(nsys.read(path), str(path))
-    if path.suffix == ".nsys-rep":
-        if not path.is_file():
-            raise UsageError(f"{path}: no such report")
+    if name == "nsys report":
         return _exported(path)
-    if path.suffix == ".qdstrm":
+    if name == "nsys recording":
         raise UsageError(f"{path}: a raw recording; nsys makes a report of it with QdstrmImporter, then export that")
     return nsys.read_export(path)
 

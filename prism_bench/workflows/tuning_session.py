@@ -36,7 +36,7 @@ from prism_bench.workflows.tuning.choice import (
     toolchain_of,
     write_kept,
 )
-from prism_bench.workflows.tuning.search import best_few, require_strategy, search
+from prism_bench.workflows.tuning.search import best_few, search
 
 # Trials: one process verifies and times the configurations of cases, fresh processes time the best few again.
 
@@ -179,24 +179,17 @@ def timed_in_turn(
 
 # The session: search each case's configurations, time the best again, decide and keep.
 
+FEW = 3  # of the best, timed again next to the default
 SEARCH_SHARE = 0.6  # of the available seconds: the rest is for fresh processes
 
 
 @dataclass(frozen=True)
 class TuningPlan:
-    """Effort of a session: `budget` configurations by `strategy`, the best `few` again in `processes`.
+    """Effort of a session: `budget` configurations of a case, and the `FEW` best again in `processes`."""
 
-    Raises UsageError for an unknown strategy.
-    """
-
-    strategy: str = "auto"
     budget: int = 64
-    few: int = 3
     processes: int = 5
     seconds: float | None = None
-
-    def __post_init__(self) -> None:
-        require_strategy(self.strategy)
 
 
 @dataclass(frozen=True)
@@ -301,7 +294,7 @@ class TuningSession:
         yield
         with_best = [searched for searched in self._searched if searched.best]
         sides = [[searched.default for searched in with_best]]
-        sides += [[searched.best[k] for searched in with_best if len(searched.best) > k] for k in range(self._plan.few)]
+        sides += [[searched.best[k] for searched in with_best if len(searched.best) > k] for k in range(FEW)]
         total, done = sum(map(len, sides)) * self._plan.processes, count()
 
         def report(process: int, case: Case) -> None:
@@ -331,11 +324,11 @@ def _search(
         seconds[result.case.task] = result.seconds
         return result.seconds
 
-    search([case.configuration for case in space], measure, plan.strategy, plan.budget)
+    search([case.configuration for case in space], measure, plan.budget)
     tried = len(seconds) + len(refused)
     best: list[Case] = []
     for task in best_few(seconds, space[0].task):
-        if len(best) == plan.few:
+        if len(best) == FEW:
             break
         if wrong := at_edges(tasks[task]):
             refused[task] = wrong

@@ -76,7 +76,7 @@ def questions(bench: FuzzBench) -> dict[str, tuple[object, ...]]:
         "export asv": ("export", record, "--format", "asv", "--output", out / "asv"),
         "store merge": ("store", "merge", record, bench.part, "--runs", out / "merged", "--json"),
         "check --accept": ("check", record, "--accept", "--output", out / "baseline.toml", *kernels),
-        "profile --from": ("profile", "--from", record, "--json"),
+        "profile": ("profile", record, "--json"),
     }
 
 

@@ -14,8 +14,8 @@ from scripts.plain_words import private_words
 COMMANDS = typer.main.get_command(app).commands
 # Commands that choose cases, chains, programs, pipelines or policies: by position and by --filter alike.
 CHOOSING = (
-    "bisect", "claim", "verify", "run", "list", "tune", "compile", "traffic", "profile", "compare", "trend", "ledger",
-    "fuse", "overlap", "pipeline", "precision", "select",
+    "bisect", "claim", "verify", "run", "list", "tune", "compile", "traffic", "profile", "compare", "trend", "fuse",
+    "pipeline",
 )  # fmt: skip
 MOST_COMMANDS, MOST_OPTIONS = 30, 89  # these numbers only fall
 # How many texts an option has that means one thing and is put in other words by some commands.

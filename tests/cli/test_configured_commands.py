@@ -115,8 +115,8 @@ def test_labels_narrow_what_a_command_would_choose(below, configured):
 
 
 @pytest.mark.parametrize("words", [
-    ("profile", "--from", "a.csv", "--into", "b.json.gz"), ("profile", "--from", "a.json.gz", "--into", "b.json.gz"),
-    ("tune", "--restamp", "a.json", "--output", "b.json"), ("compare", "a.json.gz", "b.json.gz", "--records", "c"),
+    ("profile", "a.csv", "--output", "b"), ("tune", "a.json", "--output", "b.json"),
+    ("compare", "a.json.gz", "b.json.gz", "--records", "c"),
 ], ids=lambda words: words[0])  # fmt: skip
 def test_a_place_where_nothing_would_be_written_is_refused(shell, tmp_path, words):
     for name in ("a.json.gz", "b.json.gz"):

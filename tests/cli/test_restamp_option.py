@@ -1,4 +1,4 @@
-"""`prism-bench tune --restamp`: a store is rewritten without a device."""
+"""`prism-bench tune FILE`: a store of choices is brought up to date without a device."""
 
 import json
 import shutil
@@ -43,7 +43,7 @@ def test_a_choice_is_kept_where_the_launch_is_the_same(shell, repository, file, 
     edited = folder / "arith" / file
     assert old in edited.read_text()
     edited.write_text(edited.read_text().replace(old, new))
-    found = shell("tune", "--restamp", path, "--catalogue", folder)
+    found = shell("tune", path, "--catalogue", folder)
     assert 0 == found.code
     assert f"{kept} kept, {kept} of them with a new hash" in found.out
     assert ("dropped: tripled[n=2500]: what is launched changed since" in found.out) == (not kept)
@@ -54,12 +54,12 @@ def test_a_choice_is_kept_where_the_launch_is_the_same(shell, repository, file, 
 
 
 def test_a_store_that_is_not_there_ends_with_2(shell, tmp_path):
-    found = shell("tune", "--restamp", tmp_path / "none.json")
-    assert (2, True) == (found.code, "there is no such file" in found.err)
+    found = shell("tune", tmp_path / "none.json")
+    assert (2, True) == (found.code, "no such file" in found.err)
 
 
 def test_json_names_what_is_dropped(shell, tmp_path):
     path = write_kept(KeptChoices("h200", "NVIDIA H200", "cuda", (choice(kernel="gone"),)), tmp_path / "choices.json")
-    found = shell("tune", "--restamp", path, "--json")
+    found = shell("tune", path, "--json")
     assert {"kept": 0, "changed": 0} == {key: json.loads(found.out)[key] for key in ("kept", "changed")}
     assert "the catalogue has no such kernel" == found.json["dropped"][0]["reason"]

@@ -1,4 +1,4 @@
-"""`profile --tool cupti` and `--tool nsys`, and `ledger` of kernels and scripts, with tracers that are played."""
+"""`profile --tool cupti`, `--tool nsys`, `--chain` and of scripts, with tracers that are played."""
 
 import json
 import os
@@ -51,26 +51,28 @@ def test_a_recording_that_nsys_cannot_convert_is_explained(shell, toys, monkeypa
     assert "nsys recorded, but could not turn its recording into a report" in found.err
 
 
-def test_the_ledger_of_kernels_has_a_row_each_and_what_launching_costs(shell, toys):
-    found = shell("ledger", "double", "triple", *ON_NULL, *toys, "--json", "--repeats", 3)
+def test_a_trace_of_kernels_has_a_row_each_and_what_launching_costs(shell, toys):
+    found = shell("profile", "triple", *ON_NULL, *toys, "--tool", "cupti", "--json")
     assert 0 == found.code
-    rows = {row["name"]: (row["kernels"], row["launch_calls"], row["copies"]) for row in found.json["ranges"]}
-    assert {"double[n=1000]": (2, 2, 1), "triple[n=1000]": (2, 2, 1)} == rows
-    costs = found.json["costs"].values()
-    assert all(cost["plain"] > 0 and cost["watched"] > 0 and cost["repeats"] == 3 for cost in costs)
+    timeline = found.json["timeline"]
+    rows = {row["name"]: (row["kernels"], row["launch_calls"], row["copies"]) for row in timeline["ranges"]}
+    assert {"triple[n=1000]": (2, 2, 1)} == rows
+    assert all(cost["plain"] > 0 and cost["watched"] > 0 for cost in timeline["costs"].values())
+    shown = shell("profile", "triple", *ON_NULL, *toys, "--tool", "cupti")
+    assert "triple[n=1000]: the host takes" in shown.out
 
 
 def test_a_chain_is_one_row(shell, toys):
-    found = shell("ledger", "double", "triple", "--chain", *ON_NULL, *toys)
+    found = shell("profile", "double", "triple", "--chain", *ON_NULL, *toys)
     assert 0 == found.code
-    assert "double + triple" in found.out
     assert "double + triple: the host takes" in found.out
+    assert 2 == shell("profile", "--chain", *ON_NULL, *toys).code
 
 
 def test_a_script_is_watched_with_its_words(shell, tmp_path):
     script = tmp_path / "work.py"
     script.write_text("import sys, pathlib; pathlib.Path('words').write_text(' '.join(sys.argv[1:]))")
-    found = shell("ledger", "--script", script, "one", "two", "--json")
+    found = shell("profile", script, "one", "two", "--json")
     assert 0 == found.code
     assert "one two" == Path("words").read_text()
     assert 2 == found.json["total"]["kernels"]

@@ -80,7 +80,7 @@ def test_every_value_has_a_source_or_a_reason():
     assert set(LOGICAL) == set(values)
     assert all(("source" in one) != ("reason" in one) for one in values.values())
     assert "dram__bytes_read.sum was not collected" == values["dram_read_bytes"]["reason"]
-    assert "--set all counts it" in values["compute_share"]["reason"]
+    assert "--counters all counts it" in values["compute_share"]["reason"]
 
 
 def test_what_the_tool_does_not_know_is_never_zero():

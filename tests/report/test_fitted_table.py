@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from prism_bench.analysis.bounds.profiles import rows
 from prism_bench.record import store
-from prism_bench.report.terminal.profile import profile_rows, profile_table
+from prism_bench.report.terminal.profile import profile_table
 from prism_bench.report.terminal.tables import FittedColumn, fitted
 
 PROFILES = Path(__file__).resolve().parents[2] / "reports" / "profiles" / "nvidia-h200"
@@ -36,7 +37,7 @@ def test_columns_go_in_their_order_and_are_named():
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_a_profile_names_kernel_bottleneck_and_time_at_any_width(width):
-    lines = profile_rows(store.read(max(PROFILES.glob("*.json.gz"))), None)
+    lines = rows(store.read(max(PROFILES.glob("*.json.gz"))))
     shown = printed(profile_table(lines), width)
     assert max(map(len, shown)) <= width
     assert all(word in shown[1] for word in ("kernel", "label", "bound", "duration"))

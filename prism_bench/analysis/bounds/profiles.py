@@ -179,10 +179,21 @@ class LedgerRow:
 
 
 @dataclass(frozen=True)
+class KernelTotal:
+    """Launches of one kernel, and the seconds in all of them."""
+
+    name: str
+    launches: int
+    seconds: float
+
+
+@dataclass(frozen=True)
 class LaunchLedger:
-    """Total, the ranges that took longest, and notes on the capture."""
+    """Total, kernels by their time, the ranges that took longest, seconds in copies, and notes on the capture."""
 
     total: LedgerRow
+    kernels: tuple[KernelTotal, ...]
+    copy_seconds: float
     ranges: tuple[LedgerRow, ...]
     devices: dict[int, LedgerRow]
     tool: str
@@ -203,7 +214,20 @@ def ledger(timeline: Timeline, most: int = 30) -> LaunchLedger:
     )
     ranges, left_out = _ranges(timeline, joined, most)
     notes = (*timeline.notes, *_notes(timeline, left_out))
-    return LaunchLedger(total, ranges, devices, timeline.tool, timeline.version, timeline.source, notes)
+    copied = timeline.work.length[timeline.work.kind == COPY].sum(dtype=np.int64)
+    facts = timeline.tool, timeline.version, timeline.source, notes
+    return LaunchLedger(total, _kernel_totals(timeline), float(copied) * _SECOND, ranges, devices, *facts)
+
+
+def _kernel_totals(timeline: Timeline) -> tuple[KernelTotal, ...]:
+    """Return the kernels of the timeline, those that took longest first."""
+    work = timeline.work
+    names, lengths = work.name[work.kind == KERNEL], work.length[work.kind == KERNEL]
+    launches = np.bincount(names + 1)  # those without a name are first
+    seconds = np.bincount(names + 1, lengths) * _SECOND
+    order: list[int] = [place for place in np.argsort(-seconds, kind="stable").tolist() if launches[place]]
+    texts = ("unnamed kernel", *timeline.names)
+    return tuple(KernelTotal(texts[place], int(launches[place]), float(seconds[place])) for place in order)
 
 
 def _notes(timeline: Timeline, left_out: int) -> Iterator[str]:

@@ -2,4 +2,4 @@
 
 from prism_bench.extension import Extension
 
-EXTENSION = Extension("claims", commands={"claim": "commands.claim"})
+EXTENSION = Extension("claims", commands={"claim": "commands.claim"}, files={"claim": "document:claim_title"})

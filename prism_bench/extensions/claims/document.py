@@ -464,6 +464,14 @@ def has_format(content: bytes) -> bool:
         return False
 
 
+def claim_title(path: Path) -> str | None:
+    """Return what the file is where it is a claim, or a page with a claim inside; else None."""
+    content = path.read_bytes()
+    if content.startswith(_HTML):
+        return "a claim's page" if _ELEMENT.search(content) else None
+    return "a claim" if has_format(content) else None
+
+
 def read_inside(content: bytes, origin: str) -> bytes:
     """Return the bytes of the claim inside a page, or the content if it is no page.
 

@@ -31,7 +31,7 @@ from prism_bench.run.job import merge
 from prism_bench.run.pool import measuring
 from prism_bench.spec.case import Case, Device
 from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
-from prism_bench.workflows.tuning_session import Bench, TuningFound, TuningPlan, TuningResult, TuningSession
+from prism_bench.workflows.tuning_session import FEW, Bench, TuningFound, TuningPlan, TuningResult, TuningSession
 
 # Two builds: each board measures both sides of its kernels in turn, as a comparison on one GPU does
 
@@ -297,7 +297,7 @@ def tuning_groups_of(work: TuningWork, device: Device) -> list[CaseGroup]:
     groups: list[CaseGroup] = []
     for case in work.cases:
         tried = min(len(case.configurations(device)), work.plan.budget)
-        timed_again = work.plan.processes * (1 + min(work.plan.few, tried - 1))
+        timed_again = work.plan.processes * (1 + min(FEW, tried - 1))
         seconds = TRIAL_SECONDS * tried + AGAIN_SECONDS * timed_again
         groups.append(CaseGroup((case.kernel,), (case.task,), seconds))
     return groups

@@ -88,10 +88,7 @@ def __getattr__(name: str) -> object:
 
 EXTENSION = Extension(
     "fusion",
-    commands={
-        "fuse": "commands.fuse",
-        "precision": "commands.precision",
-        "overlap": "commands.overlap",
-    },
+    commands={"fuse": "commands.fuse"},
+    offers={"overlap mode": "commands.modes:overlap", "precision mode": "commands.modes:precision"},
     pages=(SitePage("fusion", "Fusion", "report.charts:page", "guides/fusion.html"),),
 )

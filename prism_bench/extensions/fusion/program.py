@@ -192,7 +192,7 @@ class FusionProgram:
 
     `scalars` are parameters with their defaults. `numbers` are the types that it comes in: float32 and float64.
     `peers` are the library calls to time.
-    `within` is how far an output may be from float64 on unrounded inputs, normwise: `prism-bench precision` chooses by
+    `within` is how far an output may be from float64 on unrounded inputs, normwise: `tune --precision` chooses by
     it.
     """
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 
 from prism_bench.errors import ResultsError
 from prism_bench.extensions.memory.pool import class_of
-from prism_bench.io.documents import json_of, json_text
+from prism_bench.io.documents import content_of, json_of, json_text, keys_in
 from prism_bench.io.files import write_atomically
 
 # Tracker of a program's allocations: their number, bytes, repeated sizes, and whether a pool helps.
@@ -232,6 +232,11 @@ def save(trace: Trace, path: Path) -> Path:
     except OSError as error:
         raise ResultsError(f"cannot write {path}: {error.strerror}") from error
     return path
+
+
+def trace_title(path: Path) -> str | None:
+    """Return what the file is where it is a trace of allocations; else None."""
+    return "a trace of allocations" if {"events", "facts"} <= keys_in(content_of(path, "JSON")) else None
 
 
 def read(path: Path) -> Trace:

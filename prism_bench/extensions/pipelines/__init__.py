@@ -4,6 +4,6 @@ from prism_bench.extension import Extension
 
 EXTENSION = Extension(
     "pipelines",
-    commands={"pipeline": "command", "select": "policies.command"},
-    offers={"pipeline programs": "worker:PipelinePrograms"},
+    commands={"pipeline": "command"},
+    offers={"pipeline programs": "worker:PipelinePrograms", "policy mode": "policies.mode:policy"},
 )

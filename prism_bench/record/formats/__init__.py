@@ -64,14 +64,24 @@ def _read_file(path: Path, reader: ModuleType, facts: StatedFacts) -> Imported:
     return replace(imported, records=records)
 
 
-def _reader_of(path: Path) -> ModuleType:
+def format_of(path: Path) -> str | None:
+    """Return the format of another tool's file by its content; None for any other file.
+
+    Raise a ResultsError for JSON that cannot be read.
+    """
+    if tritonbench.is_table(path):
+        return "tritonbench"
     if tritonbench.is_csv(path):
-        return tritonbench
-    data = read_json(path)
-    for reader in READERS.values():
-        if reader.recognised(data):
-            return reader
-    raise ResultsError(f"{path}: none of {', '.join(READERS)}")
+        return None
+    content = read_json(path)
+    return next((name for name, reader in READERS.items() if reader.recognised(content)), None)
+
+
+def _reader_of(path: Path) -> ModuleType:
+    name = "tritonbench" if tritonbench.is_csv(path) else format_of(path)
+    if name is None:
+        raise ResultsError(f"{path}: none of {', '.join(READERS)}")
+    return READERS[name]
 
 
 def _read_folder(folder: Path, facts: StatedFacts) -> Imported:

@@ -32,6 +32,11 @@ def is_csv(path: Path) -> bool:
     return path.suffix.lower() == ".csv"
 
 
+def is_table(path: Path) -> bool:
+    """Return whether the file is a CSV with a column of latencies."""
+    return is_csv(path) and _LATENCY.encode() in bytes_of(path, "CSV").partition(b"\n")[0]
+
+
 def read(path: Path) -> Imported:
     """Return the record of one file. TritonBench writes neither time nor machine: the last change is the guess."""
     text = bytes_of(path, "CSV").decode("utf-8", "replace").lstrip("\ufeff")

@@ -1,44 +1,30 @@
-"""Profiles in the terminal: bottlenecks, launch ledgers, and why a case takes its time."""
+"""Profiles of cases in the terminal: bottlenecks, and why a case takes its time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.bounds.bottleneck import SourceLine
-from prism_bench.analysis.bounds.profiles import LaunchLedger, rows
+from prism_bench.analysis.bounds.bottleneck import PARTS, SourceLine
 from prism_bench.analysis.bounds.why import COUNTERS, CodeAgainst, CountedNear, Fix, Why, WhyCounter
 from prism_bench.analysis.run_analysis import Finding
-from prism_bench.profilers.metrics import ProfiledLaunch, chips, combined, why_missing
-from prism_bench.record.run_record import RunRecord
 from prism_bench.report.headline import times_text
 from prism_bench.report.plain import changes_of, code_difference_json
+from prism_bench.report.terminal.capture import NO_TIMES, Answers
 from prism_bench.report.terminal.tables import FittedColumn, FittedTable, fitted
-from prism_bench.units import bytes_text, count_text, share_text, time_text
-from prism_bench.workflows.tracing import LaunchCost
+from prism_bench.units import bytes_text, count_text, ratio_text, share_text, time_text
 
-# Profiles in the terminal: shares of peaks and the bottleneck of each case, and the launches of a capture.
+# Shares of peaks and the bottleneck of each case.
 
-_MOST_LAUNCHES = 20  # that a capture shows one by one
 _SHARES = ("dram_share", "l2_share", "fp32_share", "tensor_share", "sfu_share", "issue_share", "occupancy")
-_HEADINGS = ("bound", "duration", "launches", "DRAM", "of model", "emulated", *_SHARES, "registers", "local")
+_HEADINGS = ("bound", "duration", "launches", "DRAM", "of model", *_SHARES, "registers", "local")
 # Columns that a narrow terminal leaves out, the first to go first; case, bottleneck and time stay.
-_DISPENSABLE = ("local", "registers", "emulated", "sfu_share", "tensor_share", "fp32_share", "launches", "l2_share",
+_DISPENSABLE = ("local", "registers", "sfu_share", "tensor_share", "fp32_share", "launches", "l2_share",
                 "occupancy", "issue_share", "of model", "DRAM")  # fmt: skip
 _GRAVITY_STYLES = {"bad": "red", "untrusted": "yellow"}
-
-
-def profile_rows(record: RunRecord, emulated: Mapping[str, float] | None) -> list[dict[str, Any]]:
-    """Return a row for each case, with the emulated ratio by kernel where that was counted."""
-    lines = rows(record)
-    for line in lines if emulated is not None else ():
-        line["emulated_ratio"] = (emulated or {}).get(str(line["case"]).split("[")[0])
-    return lines
 
 
 def profile_json(lines: Sequence[dict[str, Any]], findings: Sequence[Finding], kept: Sequence[Path]) -> dict[str, Any]:
@@ -50,19 +36,75 @@ def profile_json(lines: Sequence[dict[str, Any]], findings: Sequence[Finding], k
     }
 
 
-def profile_view(lines: Sequence[dict[str, Any]], findings: Sequence[Finding]) -> RenderableType:
-    """Return the table and the findings."""
-    texts = [
-        Text(f"{finding.case or 'capture'}: {finding.message}", style=_GRAVITY_STYLES.get(finding.gravity, ""))
-        for finding in findings
+def profile_view(
+    lines: Sequence[dict[str, Any]], findings: Sequence[Finding], *, everything: bool = False, most: int | None = None
+) -> RenderableType:
+    """Return a line for each case with its bottleneck, the least busy first, and the findings.
+
+    With `everything` the table of all shares. `most` rows are shown; None for all.
+    """
+    texts = findings_view([finding for finding in findings if everything or finding.kind != "bytes"])
+    if everything:
+        return Group(profile_table(lines), texts)
+    worst = sorted(lines, key=lambda row: (row["status"] == "ok", _busiest(row) or 0.0))[:most]
+    rows = [
+        (
+            [str(row["case"]).split("[")[0], row["label"] or "", time_text(row.get("profiler_duration"))],
+            Text(_answer(row), style=_style_of(row)),
+        )
+        for row in worst
     ]
-    return Group(profile_table(lines), *texts)
+    hidden = len(lines) - len(worst)
+    more = [Text(f"{count_text(hidden, 'more case')}: --limit {len(lines)}", style="dim")] if hidden else []
+    last = Text(f"--all shows every share and counter; {NO_TIMES}", style="dim")
+    return Group(Answers(["label", "time"], rows), texts, *more, last)
+
+
+def findings_view(findings: Sequence[Finding]) -> Group:
+    """Return a line for each finding."""
+    return Group(
+        *(
+            Text(f"{finding.case or 'capture'}: {finding.message}", style=_GRAVITY_STYLES.get(finding.gravity, ""))
+            for finding in findings
+        )
+    )
+
+
+def _style_of(row: Mapping[str, Any]) -> str:
+    return "red" if row["status"] != "ok" else ""
+
+
+def _busiest(row: Mapping[str, Any]) -> float | None:
+    return max((share for metric, _ in PARTS.values() if (share := row.get(metric)) is not None), default=None)
+
+
+_MEMORY = ("dram", "l2", "l1")
+
+
+def _answer(row: Mapping[str, Any]) -> str:
+    """Return what limits the case, and whether DRAM moved more than it must."""
+    bound = row["bound"]
+    if row["status"] != "ok":
+        return str(row["status"])
+    if bound is None:
+        return str(row["evidence"]).splitlines()[0]
+    if bound == "launch":
+        return "launch-bound: hardly longer than an empty kernel"
+    shares = {part: share for metric, part in PARTS.values() if (share := row.get(metric)) is not None}
+    busiest = max(shares, key=lambda part: shares[part])
+    kind = bound if bound == "latency" else "memory" if bound in _MEMORY else "compute"
+    text = f"{kind}-bound: {busiest} {share_text(shares[busiest])}"
+    if bound == "latency" and row.get("occupancy") is not None:
+        text += f", occupancy {share_text(row['occupancy'])}"
+    if row["bytes_verdict"] == "more":
+        text += f"; DRAM moves {ratio_text(row['dram_ratio'])} the bytes it must"
+    return text
 
 
 def profile_table(lines: Sequence[dict[str, Any]]) -> FittedTable:
     """Return shares of peaks, DRAM bytes over the compulsory ones, and the bottleneck of each case.
 
-    `emulated` is what the source touches over what its spec declares. A column without any figure is left out.
+    A column without any figure is left out.
     """
     cells = [_cells(row) for row in lines]
     filled = [i for i in range(len(_HEADINGS)) if any(line[i] != "-" for line in cells)]
@@ -88,159 +130,12 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     parts = [row.get(name) for name in ("local_loads", "local_stores")]
     local = None if None in parts else sum(filter(None, parts))
     facts = (row["bound"] or "-", time_text(row.get("profiler_duration")), _count(row.get("launches")))
-    memory = (bytes_text(row["dram_bytes"]), share_text(row["dram_ratio"]), share_text(row.get("emulated_ratio")))
+    memory = (bytes_text(row["dram_bytes"]), share_text(row["dram_ratio"]))
     return (*facts, *memory, *shares, _count(row.get("profiled_registers")), _count(local))
 
 
 def _count(number: float | None) -> str:
     return "-" if number is None else f"{number:.4g}"
-
-
-def capture_json(launches: Sequence[ProfiledLaunch]) -> list[dict[str, Any]]:
-    """Return the launches of a capture, with the metric set where the names of its metrics are known.
-
-    `missing` has the metrics without a value, and why.
-    """
-    return [
-        {
-            "id": launch.id,
-            "process": launch.process,
-            "device": launch.device,
-            "kernel": launch.kernel,
-            "grid": launch.grid,
-            "block": launch.block,
-            "capability": launch.capability,
-            "values": _values([launch]),
-            "missing": _missing(launch),
-            "metrics": {name: asdict(quantity) for name, quantity in launch.metrics.items()},
-            "rules": [asdict(rule) for rule in launch.rules],
-        }
-        for launch in launches
-    ]
-
-
-def capture_view(launches: Sequence[ProfiledLaunch]) -> RenderableType:
-    """Return each launch with its values, missing metrics and the rules of ncu; of many, a row for each kernel.
-
-    Processes and devices are shown where the capture has several.
-    """
-    several = tuple(key for key in ("process", "device") if len({getattr(launch, key) for launch in launches}) > 1)
-    if len(launches) > _MOST_LAUNCHES:
-        return _capture_by_kernel(launches, several)
-    lines: list[Text] = []
-    for launch in launches:
-        place = "".join(f"  {key} {_known(getattr(launch, key))}" for key in several)
-        lines.append(Text(f"{launch.kernel}  grid {launch.grid}  block {launch.block}{place}", style="bold"))
-        values = {name: (entry["value"], entry["unit"]) for name, entry in _values([launch]).items()}
-        if all(value is None for value, _ in values.values()):
-            values = {name: (quantity.value, quantity.unit) for name, quantity in launch.metrics.items()}
-        missing = _missing(launch)
-        lines += [
-            Text(f"  {name} = {value:.6g} {unit}")
-            for name, (value, unit) in values.items()
-            if value is not None and name not in missing
-        ]
-        lines += _missing_lines(missing)
-        lines += [Text(f"  rule of ncu ({rule.kind}): {rule.text[:300]}", style="dim") for rule in launch.rules]
-    return Group(*lines)
-
-
-def _capture_by_kernel(launches: Sequence[ProfiledLaunch], several: Sequence[str]) -> RenderableType:
-    """Return a table of the kernels (by process and device, where there are several), the longest in sum first."""
-    groups: dict[tuple[str, ...], list[ProfiledLaunch]] = {}
-    for launch in launches:
-        groups.setdefault((launch.kernel, *(_known(getattr(launch, key)) for key in several)), []).append(launch)
-    rows: list[tuple[float, tuple[str, ...]]] = []
-    for key, group in groups.items():
-        values = {name: entry["value"] for name, entry in _values(group).items()}
-        seconds = sorted(filter(None, map(_seconds, group)))
-        times = (sum(seconds), median(seconds), seconds[-1]) if seconds else (None, None, None)
-        shares = (share_text(values.get(name)) for name in _SHARES)
-        rows.append((times[0] or 0.0, (*key, str(len(group)), *map(time_text, times), *shares)))
-    rows.sort(key=lambda row: -row[0])
-    numbers = ("launches", "in sum", "median", "longest", *_SHARES)
-    first = 1 + len(several)
-    filled = [i for i in range(first + len(numbers)) if i <= first or any(cells[i] != "-" for _, cells in rows)]
-    columns = [FittedColumn("kernel"), *map(FittedColumn, several), *(_column(name) for name in numbers)]
-    table = fitted(
-        f"{count_text(len(launches), 'launch', 'launches')} by kernel; --json has each launch",
-        [columns[i] for i in filled],
-        [(tuple(cells[i] for i in filled), None) for _, cells in rows],
-    )
-    missing = {name: reason for launch in launches for name, reason in _missing(launch).items()}
-    return Group(table, *_missing_lines(missing, "in some launch: "))
-
-
-def _missing_lines(missing: Mapping[str, str], where: str = "") -> list[Text]:
-    """Return a line for each reason with the metrics that have no value for it."""
-    names: dict[str, list[str]] = {}
-    for name, reason in missing.items():
-        names.setdefault(reason, []).append(name)
-    return [Text(f"  {where}no value of {', '.join(of)}: {reason}", style="yellow") for reason, of in names.items()]
-
-
-def _missing(launch: ProfiledLaunch) -> dict[str, str]:
-    """Return why a counter of the launch has no value, by its name; words, such as a policy's, are values."""
-    chip = chips().get(launch.capability or "")
-    reasons = {
-        name: why_missing(name, quantity, chip)
-        for name, quantity in launch.metrics.items()
-        if quantity.value is not None or quantity.is_missing
-    }
-    return {name: reason for name, reason in reasons.items() if reason}
-
-
-def _values(launches: Sequence[ProfiledLaunch]) -> dict[str, dict[str, Any]]:
-    """Return the metric set over launches of one chip; nothing where the chip is unknown."""
-    chip = chips().get(launches[0].capability or "")
-    return combined(launches, chip, "all") if chip else {}
-
-
-def _seconds(launch: ProfiledLaunch) -> float | None:
-    """Return the duration of a launch by its counter, or by its label on the details page."""
-    return next(
-        (
-            quantity.value
-            for name, quantity in launch.metrics.items()
-            if quantity.unit == "s" and (name == "gpu__time_duration.sum" or ": Duration [" in name)
-        ),
-        None,
-    )
-
-
-def _known(number: int | None) -> str:
-    return "unknown" if number is None else str(number)
-
-
-# The launch ledger as a table and as JSON.
-
-CAUSES = ("sync", "host", "launch", "queued")
-
-
-def ledger_json(account: LaunchLedger, costs: Mapping[str, LaunchCost]) -> dict[str, Any]:
-    """Return what `prism-bench ledger --json` prints."""
-    return {**asdict(account), "costs": {name: asdict(cost) for name, cost in costs.items()}}
-
-
-def ledger_view(account: LaunchLedger, costs: Mapping[str, LaunchCost], *, whole: bool) -> RenderableType:
-    """Return a row for each range, the total first with `whole`, then what launching costs the host, and notes."""
-    title = Text(f"launch ledger of {account.source}, by {account.tool} {account.version}")
-    table = Table()
-    table.add_column("range", overflow="fold")
-    graphs = ("graphs",) if account.total.graphs else ()
-    for name in ("kernels", *graphs, "launch calls", "busy", "span", "idle", "gaps", *CAUSES, "copies"):
-        table.add_column(name, justify="right")
-    for row in [*([account.total] if whole else []), *account.ranges]:
-        causes = (time_text(row.gaps[word].seconds) if word in row.gaps else "-" for word in CAUSES)
-        times = (share_text(row.busy_share), time_text(row.span), time_text(row.idle))
-        copies = f"{row.copies} ({bytes_text(row.copied_bytes)})"
-        kernels, *cells = (str(row.kernels), str(row.launch_calls), *times, str(row.gap_count), *causes, copies)
-        table.add_row(Text(row.name or "all"), kernels, *(str(row.graphs) for _ in graphs), *cells)
-    lines = [
-        f"{name}: the host takes {time_text(cost.plain)} to launch it, {time_text(cost.watched)} while watched"
-        for name, cost in costs.items()
-    ]
-    return Group(title, table, *map(Text, [*lines, *(f"note: {note}" for note in account.notes)]))
 
 
 # Why a case takes its time, in a terminal: at most fifteen lines of what the kernel's page shows.

@@ -1,6 +1,6 @@
 """Tuning sessions and measured policies in the terminal, sessions also as plain values."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -15,6 +15,7 @@ from prism_bench.units import count_text, ratio_text, share_text, time_text
 from prism_bench.workflows.tuning.crossover import (
     ALWAYS,
     FORMS,
+    MEASURED_PARTS,
     Batch,
     CrossoverRow,
     Measured,
@@ -108,24 +109,15 @@ def _plain(decided: Decided) -> dict[str, Any]:
 # Measured policies, with what it would cost to always take one form.
 
 
-def measured_view(
-    measured: Measured,
-    parts: Sequence[str],
-    *,
-    operands: str = "float32",
-    tolerance: float = 1e-3,
-    shape: Mapping[str, int] | None = None,
-) -> Group:
-    """Return a table for each of the parts that was measured.
-
-    Products are those of `operands` within `tolerance`; with a `shape` (m, k, n), the form for it comes first.
-    """
+def measured_view(measured: Measured, tolerance: float = 1e-3, parts: Sequence[str] = MEASURED_PARTS) -> RenderableType:
+    """Return a table for each of the parts that was measured; of products two, of float32 and of float16 operands."""
     shown: list[RenderableType] = []
     for part in parts:
         if not getattr(measured, part):
             shown.append(Text(f"{part}: not measured here yet"))
         elif part == "matmul":
-            shown += _products(measured.matmul, operands, tolerance, shape)
+            shown += _products(measured.matmul, "float32", tolerance)
+            shown.append(_products_table(measured.matmul, "float16", tolerance))
         elif part == "windows":
             shown.append(_windows(measured.windows))
         else:
@@ -133,13 +125,7 @@ def measured_view(
     return Group(*shown)
 
 
-def _products(
-    rows: Sequence[CrossoverRow], operands: str, tolerance: float, shape: Mapping[str, int] | None
-) -> Iterator[RenderableType]:
-    if shape:
-        choice = pick(rows, shape, operands=operands, tolerance=tolerance)
-        expected = f", about {time_text(choice.seconds)}" if choice.seconds else ""
-        yield Text(f"{shape_text(shape)} of {operands}: {choice.form}{expected} ({choice.reason})")
+def _products(rows: Sequence[CrossoverRow], operands: str, tolerance: float) -> Iterator[RenderableType]:
     yield _products_table(rows, operands, tolerance)
     for cost in costs(rows, ALWAYS, operands, tolerance):
         worst = f"at worst {ratio_text(cost.worst)} at {shape_text(cost.worst_at)}"

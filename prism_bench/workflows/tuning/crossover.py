@@ -135,7 +135,7 @@ def costs(
 #
 # Each part is measured separately and keeps the others.
 
-_SCHEMA = Schema("measured policies", 1, "prism-bench select --measure")
+_SCHEMA = Schema("measured policies", 1, "prism-bench tune --policy")
 TARGETS = (5e-3, 10e-3)  # seconds that an LSTM's answer may take
 
 
@@ -171,7 +171,7 @@ class Batch:
         return self.batch / self.seconds
 
 
-_PARTS = {"matmul": CrossoverRow, "windows": Window, "batches": Batch}
+MEASURED_PARTS = ("matmul", "windows", "batches")
 
 
 def largest_within(seconds: Mapping[int, float], latency: float) -> int | None:
@@ -210,8 +210,8 @@ def write_measured(measured: Measured, path: Path) -> Path:
     """Write the policies to `path` atomically; keep the other parts of the same device. Return the path."""
     old = read_measured(path)
     same = old and (old.device, old.backend) == (measured.device, measured.backend)
-    plain = {key: value for key, value in vars(measured).items() if key not in _PARTS}
-    for name in _PARTS:
+    plain = {key: value for key, value in vars(measured).items() if key not in MEASURED_PARTS}
+    for name in MEASURED_PARTS:
         rows = getattr(measured, name) or (getattr(old, name) if same else ())
         plain[name] = [four_digits(asdict(row)) for row in rows]
     return _SCHEMA.write(path, plain)

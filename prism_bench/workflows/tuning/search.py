@@ -1,4 +1,4 @@
-"""Search of configurations: all of a small space, a strategy of kernel_tuner, or while the program runs."""
+"""Search of configurations: all of a small space, by kernel_tuner in a large one, or while the program runs."""
 
 import random
 import warnings
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.errors import BackendUnavailable, UsageError, unknown
+from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.io.installation import pip_install
 from prism_bench.workflows.tuning.choice import REACH, bucket_of, distance
 
@@ -165,7 +165,7 @@ class OnlineTuner:
         return best if enough or default not in counting else default
 
 
-# Strategies of kernel_tuner propose configurations; Prism Bench verifies and times them, and kernel_tuner gets no
+# kernel_tuner proposes configurations; Prism Bench verifies and times them, and kernel_tuner gets no
 # kernel. B. van Werkhoven, Future Generation Computer Systems 90 (2019) 347.
 
 _SEED = 0
@@ -174,7 +174,7 @@ _TIME = "time"
 
 
 def _ask_strategy(
-    name: str, space: Sequence[dict[str, Any]], measure: Callable[[dict[str, Any]], float | None], budget: int
+    space: Sequence[dict[str, Any]], measure: Callable[[dict[str, Any]], float | None], budget: int
 ) -> None:
     """Call `measure` for the default (the first), then for what the strategy proposes: at most `budget` in all.
 
@@ -201,7 +201,7 @@ def _ask_strategy(
             budget=util.TuningBudget(None, min(budget, len(space))),
         )
         runner.run([tuple(space[0].values())], options)
-        interface.strategy_map[name].tune(searched, runner, options)
+        interface.strategy_map[_STRATEGY].tune(searched, runner, options)
 
 
 def _library() -> tuple[Any, Any, Any]:
@@ -209,7 +209,7 @@ def _library() -> tuple[Any, Any, Any]:
         from kernel_tuner import interface, searchspace, util
     except ImportError as error:
         raise BackendUnavailable(
-            f"kernel_tuner is not installed ({error}); {pip_install('tune')}, or search with --strategy exhaustive"
+            f"kernel_tuner is not installed ({error}); {pip_install('tune')}, or try all with a larger --budget"
         ) from None
     return interface, searchspace, util
 
@@ -238,36 +238,26 @@ class _Runner:
         return {**self._space[proposal], _TIME: WRONG if seconds is None else seconds}
 
 
-# The search: all of a small space, a strategy's proposals in a large one.
+# The search: all of a small space, proposals of a genetic algorithm in a large one.
 
 _SMALL = 64  # configurations that are all tried
 _LEAST_GAIN = 0.005  # of the default's time in the search: a smaller gain is not worth fresh processes
-_AUTO, _EXHAUSTIVE = "auto", "exhaustive"
-NAMES = (_EXHAUSTIVE, "random_sample", "genetic_algorithm", "simulated_annealing", "dual_annealing", "pso", "mls",
-         "firefly_algorithm", "diff_evo", "greedy_ils", "greedy_mls")  # fmt: skip
+_STRATEGY = "genetic_algorithm"  # of kernel_tuner
 Measure = Callable[[dict[str, Any]], float | None]  # seconds of a configuration; None where it is wrong or failed
 
 
-def require_strategy(name: str) -> str:
-    """Return the name of a known strategy; UsageError for an unknown name."""
-    if name not in (_AUTO, *NAMES):
-        raise unknown("strategy", name, (_AUTO, *NAMES))
-    return name
-
-
-def search(space: Sequence[dict[str, Any]], measure: Measure, strategy: str = _AUTO, budget: int = _SMALL) -> None:
+def search(space: Sequence[dict[str, Any]], measure: Measure, budget: int = _SMALL) -> None:
     """Call `measure` for configurations of `space`, whose first is the default.
 
-    All are measured if `strategy` is `exhaustive`, or `auto` and there are at most `budget`; else at most `budget` that
-    a strategy proposes.
+    All are measured if there are at most `budget`; else at most `budget` that a genetic algorithm proposes.
     """
     if not space:
         raise UsageError("there is no configuration to try")
-    if strategy == _EXHAUSTIVE or (strategy == _AUTO and len(space) <= budget):
+    if len(space) <= budget:
         for configuration in space:
             measure(configuration)
         return
-    _ask_strategy("genetic_algorithm" if strategy == _AUTO else strategy, space, measure, budget)
+    _ask_strategy(space, measure, budget)
 
 
 def best_few(seconds: dict[str, float], default: str) -> list[str]:

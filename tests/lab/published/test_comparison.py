@@ -94,7 +94,7 @@ def test_what_is_missing_is_named(tmp_path):
     text = page_of(record_of(), NAME, tmp_path)
     assert "This record timed none of the published kernels at their size." in text
     assert "No rule applies to a case of this record." in text
-    assert "prism-bench select --measure" in text
+    assert "prism-bench tune --policy" in text
     assert "the record does not hold this case" in text
 
 

@@ -294,7 +294,7 @@ class OverlapJson(TypedDict):
 
 
 def overlap_view(overlap: OverlapLedger) -> RenderableType:
-    """Return what `overlap` prints of one experiment."""
+    """Return what `profile --overlap` prints of one experiment."""
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     columns = ("  form", "launches", "copied in", "copied out", "time", "copies", "faster", "hidden")
     for position, column in enumerate(columns):
@@ -357,7 +357,7 @@ class PrecisionJson(TypedDict):
 
 
 def precision_table(selection: PrecisionChoice) -> RenderableType:
-    """Return what `precision` prints of one program."""
+    """Return what `tune --precision` prints of one program."""
     table = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
     for position, column in enumerate(("  precision", "of", "error", "bytes", "time", "", "run it as")):
         table.add_column(column, justify="right" if 2 <= position <= 4 else "left", overflow="fold")

@@ -60,7 +60,6 @@ def window_row(window: int, seconds: float, by_window: Mapping[int, np.ndarray])
 
 # Measurements behind the policies: forms of a product by shape, entropy windows by image, LSTM batches.
 
-PARTS = ("matmul", "windows", "batches")
 _WINDOWS = (8, 16, 32)
 _IMAGES = ((200, 200), (256, 256), (512, 512), (1024, 1024))
 _SMALL_SHAPES = SHAPES[:2]  # where a CPU plays the device

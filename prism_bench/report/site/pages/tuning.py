@@ -18,7 +18,6 @@ from prism_bench.workflows.tuning.crossover import FORMS, read_measured
 from prism_bench.workflows.tuning.crossover import path_for as measured_path
 
 _Kept = TypeVar("_Kept")
-_PARTS = ("matmul", "windows", "batches")
 
 
 def page(context: SiteContext) -> Page:
@@ -36,7 +35,7 @@ def page(context: SiteContext) -> Page:
         "adopted": len(adopted),
         "gain": gain,
         "tried": _sessions(folder, problems),
-        "policies": measured_json(measured, _PARTS) if measured else None,
+        "policies": measured_json(measured) if measured else None,
         "problems": problems,
     }
     empty = not (choices or view["tried"] or measured or problems)
