@@ -74,7 +74,7 @@ def command(
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Find the bottleneck of kernels by a profiler, or in a profiler's file.
+    """Find the bottleneck of kernels, or read a profiler's file.
 
     Cases have the label S1 by default, and the command line of the tool is printed; those that were never profiled, or
     long ago, go first. A file is shown by its content: kernels by the time that they take, what limits each, and how

@@ -8,6 +8,7 @@ import typer
 
 from prism_bench.cli import measuring, options
 from prism_bench.errors import ResultsError
+from prism_bench.io import project
 
 if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
@@ -37,7 +38,7 @@ def command(
 
     path = record or store.newest(runs)
     if why:
-        _explain(_read(path), why, runs, json=json)
+        _explain(_read(path), why, runs, catalogue, json=json)
         return
     with no_collection():
         _show(path, filter or (), runs, options.open_catalogue(catalogue), all, json=json)
@@ -73,12 +74,14 @@ def _read(path: Path) -> "RunRecord":
         raise other_kind(path, NAME, error) from None
 
 
-def _explain(record: "RunRecord", name: str, runs: Path, *, json: bool) -> None:
-    """Print why the case takes its time."""
+def _explain(record: "RunRecord", name: str, runs: Path, catalogue: Path | None, *, json: bool) -> None:
+    """Print why the case takes its time: by counters, else by the tables of the compiler and of memory accesses."""
     from prism_bench.report.plain import why_json
     from prism_bench.report.site.context import Places
     from prism_bench.report.terminal.profile import why_view
-    from prism_bench.workflows.profiling import why_of
+    from prism_bench.workflows.profiling import RESOURCES, WhyTables, why_of
 
-    explanation = why_of(record, name, runs, Places(runs).profiles)
+    tables = WhyTables(project.stored(RESOURCES, project.current()), options.open_catalogue(catalogue))
+    with options.err().status("explaining"):
+        explanation = why_of(record, name, runs, Places(runs).profiles, tables)
     options.show(lambda: why_json(explanation), lambda: why_view(explanation), json=json)

@@ -494,6 +494,7 @@ class WhyJson(TypedDict):
     lines: list[dict[str, Any]]
     code: CodeAgainstJson | None
     near: CountedNearJson | None
+    tables: list[str]
     notes: list[str]
 
 
@@ -522,6 +523,7 @@ def why_json(account: Why) -> WhyJson:
         )
         if account.near
         else None,
+        "tables": list(account.tables),
         "notes": list(account.notes),
     }
 

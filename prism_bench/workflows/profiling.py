@@ -15,7 +15,7 @@ from prism_bench.analysis.bounds.profiles import csv_text, ledger, newest_counte
 from prism_bench.analysis.bounds.why import Why, why_in
 from prism_bench.backends import Backend
 from prism_bench.catalogue import Catalogue
-from prism_bench.errors import ResultsError, UsageError, unknown
+from prism_bench.errors import PrismBenchError, ResultsError, UsageError, unknown
 from prism_bench.io import files
 from prism_bench.io.documents import json_line
 from prism_bench.io.files import Saver, write_atomically
@@ -31,7 +31,9 @@ from prism_bench.run.precompile import compile_ahead
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import RecordBuilder, RunClock, ceiling_cases
 from prism_bench.spec.case import Case
+from prism_bench.units import bytes_text, ratio_text
 from prism_bench.workflows import tracing
+from prism_bench.workflows.compile_table import ARCHITECTURES, read_table
 from prism_bench.workflows.profile_worker import (
     ProfileEvent,
     ProfileOrder,
@@ -42,6 +44,7 @@ from prism_bench.workflows.profile_worker import (
     progress,
     read_events,
 )
+from prism_bench.workflows.traffic import traffic
 
 # One capture holds as many cases as it can: a profiler takes seconds to start. When a case ends the program, another
 # capture continues with the rest. A failure of the profiler itself before it counted anything is an error; later, it
@@ -373,10 +376,14 @@ def read_capture(path: Path) -> list[ProfiledLaunch]:
 # Why a case of a record takes its time, by the record, the newest profiles and an earlier run.
 
 
-def why_of(record: RunRecord, name: str, runs: Path, profiles: Path) -> Why:
+RESOURCES = Path("reports/compile/resources.csv")
+
+
+def why_of(record: RunRecord, name: str, runs: Path, profiles: Path, tables: "WhyTables | None" = None) -> Why:
     """Return why the case takes its time, from profiles below `profiles` and the run before it below `runs`.
 
-    A kernel's name, or one of its variants', chooses its largest case, as the kernel's page does.
+    A kernel's name, or one of its variants', chooses its largest case, as the kernel's page does. The `tables` are read
+    for a case without counters.
     """
     counted = newest_counted(store.readable(profiles, str(record.machine.get("id", ""))))
     case = next((case for case in record.cases if case.name == name), None)
@@ -386,7 +393,53 @@ def why_of(record: RunRecord, name: str, runs: Path, profiles: Path) -> Why:
     if case is None:
         known = {case.name for case in record.cases} | {case.name.partition("[")[0] for case in record.cases}
         raise unknown("kernel or case", name, known)
-    return why_in(record, case, counted, _before(record, case, runs))
+    account = why_in(record, case, counted, _before(record, case, runs))
+    if tables is None or account.basis == "counters":
+        return account
+    counted_traffic = None if account.near else _traffic(case, tables)  # it takes seconds, and counters show more
+    return replace(account, tables=tuple(filter(None, (_compiled(record, case, tables), counted_traffic))))
+
+
+@dataclass(frozen=True)
+class WhyTables:
+    """What is known of a kernel without a profiler: the table of the compiler, and a catalogue to count traffic."""
+
+    resources: Path
+    catalogue: Catalogue
+
+
+def _compiled(record: RunRecord, case: CaseResult, tables: WhyTables) -> str | None:
+    """Return the registers, spills and shared memory of the case's code, from its record or the compiler's table."""
+    names = ("registers", "spill_bytes", "shared_bytes")
+    numbers, source = [case.code.get(name) for name in names], "this record"
+    if None in numbers:
+        capability = str(record.machine.get("compute_capability") or ARCHITECTURES[0])
+        spelt = {case.kernel, case.name.partition("[")[0]}
+        rows = [row for row in read_table(tables.resources) if row.kernel in spelt]
+        rows = [row for row in rows if row.architecture == capability] or rows
+        if not rows:
+            return None
+        numbers, source = (
+            [max(getattr(row, name) for row in rows) for name in names],
+            "/".join(tables.resources.parts[-2:]),
+        )
+    registers, spilled, shared = numbers
+    return f"compiled: {registers} registers, {bytes_text(spilled)} spilled, {bytes_text(shared)} shared ({source})"
+
+
+def _traffic(case: CaseResult, tables: WhyTables) -> str | None:
+    """Return what the source asks of memory at S0, counted on the emulator; None where it cannot be counted."""
+    try:
+        kernel = case.name.partition("[")[0]
+        smallest = next(iter(tables.catalogue.cases([kernel], ["S0"])), None)
+        counts = traffic(smallest) if smallest and smallest.name.partition("[")[0] == kernel else None
+    except PrismBenchError:
+        return None
+    if counts is None or not counts.launches or not counts.declared:
+        return None
+    touched, requested = (ratio_text(count / counts.declared) for count in (counts.touched, counts.requested))
+    facts = f"touches {touched} of its bytes, asks for {requested}, {counts.sectors_per_request:.3g} sectors a request"
+    return f"traffic at S0: {facts}"
 
 
 def _before(record: RunRecord, case: CaseResult, runs: Path) -> tuple[str, CaseResult] | None:

@@ -1,15 +1,20 @@
 """Why a case takes its time, from stored records: which case a kernel's name chooses, and what it is compared with."""
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from prism_bench.catalogue import discover
 from prism_bench.errors import PrismBenchError
 from prism_bench.record import store
-from prism_bench.workflows.profiling import why_of
+from prism_bench.workflows.compile_table import CompileRow, write_table
+from prism_bench.workflows.profiling import WhyTables, why_of
 from tests.report.site.pages import nights
 from tests.report.synthetic import case_result, record_of
 
+TOYS = Path(__file__).parent.parent / "toys"
 COUNTED = {"dram_share": 0.91, "l2_hit_rate": 0.02, "occupancy": 0.5, "profiler_duration": 1e-4}
 
 
@@ -68,3 +73,18 @@ def test_the_code_is_compared_with_the_newest_earlier_run_that_timed_the_case(ex
 def test_an_unknown_name_is_refused(explained):
     with pytest.raises(PrismBenchError, match="kernel or case 'kk'"):
         explained("kk", record_of(of_size("S1", 2, 100)))
+
+
+def test_without_counters_the_tables_of_the_compiler_and_of_traffic_are_used(tmp_path):
+    row = CompileRow("double", "twice", "90", 40, 0, 16, 1024, 1)
+    write_table(tmp_path / "compile" / "resources.csv", [row, replace(row, architecture="80", registers=99)])
+    tables = WhyTables(tmp_path / "compile" / "resources.csv", discover(TOYS))
+    case = case_result("double", "S1", times={"cold_time": 1e-5}, workload={"n": 9}, bytes=100)
+    record = record_of(case)
+    record = replace(record, machine={**record.machine, "compute_capability": 90})
+    lines = why_of(record, "double", tmp_path / "runs", tmp_path / "profiles", tables).tables
+    assert "compiled: 40 registers, 16.0 B spilled, 1.02 kB shared (compile/resources.csv)" == lines[0]
+    if shutil.which("g++"):
+        assert lines[1].startswith("traffic at S0: touches 1.00x of its bytes, asks for 1.00x")
+    counted = record_of(profiled(case))
+    assert () == why_of(counted, "double", tmp_path / "runs", tmp_path / "profiles", tables).tables

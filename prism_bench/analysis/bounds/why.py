@@ -175,7 +175,8 @@ class Why:
 
     `bottleneck` is one of `SHOWN` from counters, `memory`, `compute` or `launch` from only its time (`basis`), None if
     neither shows a bottleneck; `verdict` is the sentence. `seconds` is its cold time, and `counted_in` the record of
-    the counters. `near` has another workload's counters if the case has none.
+    the counters. Without counters `near` has another workload's, and `tables` what the compiler's table and the count
+    of memory accesses show, each with its source.
     """
 
     case: str
@@ -191,6 +192,7 @@ class Why:
     notes: tuple[str, ...] = ()
     seconds: float | None = None
     near: CountedNear | None = None
+    tables: tuple[str, ...] = ()
 
 
 def why(case: CaseResult, limits: Limits, counted: Counted | None = None, code: CodeAgainst | None = None) -> Why:

@@ -194,6 +194,7 @@ def _parts(account: Why, console: Console, width: int) -> Iterator[_Part]:
     for lines, least in (
         (counters, COUNTERS),
         (_near(account.near), 1 + COUNTERS),
+        ([Text(f"{'' if place else 'tables':<10}{line}") for place, line in enumerate(account.tables)], 2),
         (_roof(account), 1),
         (_fixes(account), 1),
         (_lines(sources), 1),
