@@ -36,7 +36,7 @@ class Extension:
     checks of the doctor. `offers` maps names to functions or classes (`module:name`). A name with a blank is for the
     core and other extensions (`offered`); any other name is public: `prism_bench.judge`.
 
-    `files` maps the words of a command to the function (`module:function`) that returns the title of a file that this
+    `reads` maps the words of a command to the function (`module:function`) that returns the title of a file that this
     command reads, such as `a claim`, for its path, and None for any other file.
     """
 
@@ -45,7 +45,7 @@ class Extension:
     pages: tuple[SitePage, ...] = ()
     checks: tuple[str, ...] = ()
     offers: Mapping[str, str] = field(default_factory=dict[str, str])
-    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    reads: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @property
     def package(self) -> str:

@@ -28,7 +28,7 @@ _SUFFIXES = (".csv", ".ncu-rep", ".nsys-rep", ".qdstrm", ".sqlite", ".npz", ".js
 _CasesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[CASES | FILE]...",
+        metavar="[CASES]...",
         help="Profile these kernels, families or cases; default: all. Or read a file of ncu or nsys, or a record with "
         "counters, or trace a Python script with its arguments.",
     ),
@@ -86,7 +86,7 @@ def command(
     if cases and _is_file(cases[0]):
         measured = {"--filter": filter, "--tool": tool != "auto", "--counters": counters, "--chain": chain}
         stored = project.stored(PROFILES, project.current())
-        measured |= {"--overlap": overlap, "--label": label, "--output": output not in (PROFILES, stored)}
+        measured |= {"--overlap": overlap, "--label": label, f"--output {output}": output not in (PROFILES, stored)}
         options.refuse(measured, f"leave it out with {cases[0]}: a file is not measured")
         raise SystemExit(_show_file(Path(cases[0]), cases[1:], everything, limit, json=json))
     if overlap:

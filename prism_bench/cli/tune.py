@@ -28,7 +28,7 @@ BUDGET = 64  # configurations
 _CasesArgument = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[CASES | FILE]...",
+        metavar="[CASES]...",
         help="Tune these kernels, families or cases; default: all. Or bring a file of choices up to date, or show a "
         "file of policies, and measure nothing.",
     ),
@@ -84,10 +84,15 @@ def command(
     from prism_bench.workflows.tuning_session import TuningPlan
 
     names = options.patterns(cases, filter)
-    path = None if precision else next((Path(name) for name in names if name.endswith(".json")), None)
+    path = None if precision else next((Path(name) for name in names if name.endswith((".json", ".gz"))), None)
     mode = "--precision" if precision else str(path or ("--policy" if policy else ""))
     if mode:
-        others = {"--fleet": fleet, "--time-limit": time_limit, "--output": output, "--budget": budget != BUDGET}
+        others = {
+            "--fleet": fleet,
+            "--time-limit": time_limit,
+            f"--output {output}": output,
+            "--budget": budget != BUDGET,
+        }
         others |= {"--policy": policy and mode != "--policy", "--label": not precision and label}
         options.refuse(others, f"leave it out with {mode}")
     if tolerance is not None and not mode:

@@ -132,7 +132,7 @@ def _of_document(path: Path, text: str) -> FileKind | None:
             if needed <= keys:
                 return KINDS[name]
     for extension in installed():
-        for command, reference in extension.files.items():
+        for command, reference in extension.reads.items():
             if title := extension.function(reference)(path):
                 return FileKind(command, title, command)
     return _foreign(path)

@@ -323,7 +323,7 @@ def test_the_busiest_part_from_60_percent_on_is_the_bottleneck(shell, tmp_path):
         return shell("profile", _capture(tmp_path / name, *((0, 1, 0, "f", *row) for row in counters))).out
 
     assert "memory-bound 62 %" in verdict("memory.csv", **{memory: 62.4, compute: 30.5})
-    assert "compute-bound 74 %" in verdict("compute.csv", **{memory: 62.4, compute: 74.5})
+    assert "compute-bound 74 %" in verdict("compute.csv", **{memory: 62.4, compute: 74.4})
     assert "latency-bound (memory 12 %, compute 31 %)" in verdict("latency.csv", **{memory: 12.4, compute: 30.5})
     assert "not busy: DRAM 12 %, compute 31 %" in verdict("open.csv", dram__throughput=12.4, **{compute: 30.5})
 
@@ -368,7 +368,7 @@ def test_answers_fit_the_terminal(shell, samples, monkeypatch, width):
 @pytest.mark.parametrize(
     ("content", "name", "complaint"),
     [
-        ('{"events": [], "facts": {}}', "t.json", "this is a trace of allocations: prism-bench memory --trace t.json"),
+        ('{"events": [], "facts": {}}', "t.json", "this is a trace of allocations: prism-bench memory t.json"),
         (
             '{"context": {}, "benchmarks": []}',
             "g.json",
@@ -384,7 +384,7 @@ def test_a_file_of_another_kind_names_the_command_that_reads_it(shell, content, 
     assert (2, True) == (found.code, complaint in found.err)
 
 
-@pytest.mark.parametrize("command", ["show", "import"])
+@pytest.mark.parametrize("command", ["show", "import", "claim"])
 def test_other_commands_name_profile_for_a_profilers_file(shell, tmp_path, command):
     path = _capture(tmp_path / "capture.csv", (0, 1, 0, "f", "gpu__time_duration.sum", "us", "1.5"))
     found = shell(command, path)

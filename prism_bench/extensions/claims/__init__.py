@@ -2,4 +2,4 @@
 
 from prism_bench.extension import Extension
 
-EXTENSION = Extension("claims", commands={"claim": "commands.claim"}, files={"claim": "document:claim_title"})
+EXTENSION = Extension("claims", commands={"claim": "commands.claim"}, reads={"claim": "document:claim_title"})

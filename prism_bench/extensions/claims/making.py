@@ -54,6 +54,7 @@ from prism_bench.spec.case import Case, Device
 from prism_bench.spec.launch import Launch, LaunchCard, Zero
 from prism_bench.spec.workload import LABELS
 from prism_bench.units import count_text
+from prism_bench.workflows.file_kinds import other_kind
 
 # Files of a case, by path below a catalogue's folder
 
@@ -502,7 +503,10 @@ def _record(path: Path) -> RunRecord:
     except ResultsError:
         if path.suffix not in (".json", ".csv"):
             raise
-    records = read_foreign(path).records
+    try:
+        records = read_foreign(path).records
+    except ResultsError as error:
+        raise other_kind(path, "claim", error) from None
     if len(records) != 1:
         raise UsageError(f"{path}: results of {count_text(len(records), 'device')}; a claim is about one")
     return records[0]

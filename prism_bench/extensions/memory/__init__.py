@@ -11,5 +11,5 @@ EXTENSION = Extension(
     commands={"memory": "command"},
     pages=(SitePage("memory", "Memory", "report:page", "guides/memory.html"),),
     checks=("command:checks",),
-    files={"memory --trace": "trace:trace_title"},
+    reads={"memory": "trace:trace_title"},
 )

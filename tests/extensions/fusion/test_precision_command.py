@@ -38,4 +38,7 @@ def test_mistakes_are_told(shell):
     assert "--tolerance is -1: an error greater than 0" in shell("tune", "--precision", "--tolerance", "-1", *NUMPY).err
     wrong = shell("tune", "--precision", "fused_matmul", *NUMPY)
     assert (2, True) == (wrong.code, "unknown program 'fused_matmul'; did you mean" in wrong.err)
-    assert "--output: leave it out with --precision" in shell("tune", "--precision", "--output", "x.json", *NUMPY).err
+    assert (
+        "--output x.json: leave it out with --precision"
+        in shell("tune", "--precision", "--output", "x.json", *NUMPY).err
+    )
