@@ -47,7 +47,7 @@ REPLACED = {
     "noise": "compare --itself",
     "links": "python -m prism_bench.extensions.links",
     "history": "store fetch, keep, list or verify --to ADDRESS",
-    "ledger": "profile --tool cupti",
+    "ledger": "profile FILE, or profile --tool cupti",
     "overlap": "profile --overlap",
     "precision": "tune --precision",
     "select": "tune --policy",

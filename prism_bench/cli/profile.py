@@ -158,13 +158,13 @@ def _measure(
         with options.err().status("tracing with cupti"):
             return _show_trace(job.chained(" + ".join(names)), True, limit, json=json)
     with files.held():
-        record, traced = _profiled(job, tool, plan, quiet=json)
+        record, traced = _profiled(job, tool, plan)
         save = Saver(job.keep)
         kept = list(save.finish(record) or ())
         return save.exit_code(_show(record, kept, everything, limit, traced, json=json))
 
 
-def _profiled(job: "ProfileJob", tool: str, plan: "ProfilePlan", quiet: bool) -> "tuple[RunRecord, TracedRun | None]":
+def _profiled(job: "ProfileJob", tool: str, plan: "ProfilePlan") -> "tuple[RunRecord, TracedRun | None]":
     """Return the record of the chosen tool, with its trace; `auto` goes on with CUPTI where ncu may not count."""
     from prism_bench.profilers.tools import ProfilerFailed
     from prism_bench.workflows.profiling import CLOSED
@@ -179,9 +179,6 @@ def _profiled(job: "ProfileJob", tool: str, plan: "ProfilePlan", quiet: bool) ->
             options.remark(f"{error} Going on with cupti.")
             tool = "cupti"
         else:
-            commands = {str(case.profile["command"]) for case in record.cases if case.profile}
-            for command in sorted(commands) if not quiet else ():
-                options.line(f"command: {command}")
             return record, None
     with options.err().status(f"tracing with {tool}"):
         return job.traced(tool, plan.seconds)
@@ -214,6 +211,8 @@ def _show(
             options.out().print(profile_view(lines, findings, everything=everything, most=limit))
         for path in kept:
             options.line(f"kept: {path}")
+        for command in sorted({str(case.profile.get("command") or "") for case in record.cases} - {""}) if kept else ():
+            options.line(f"command: {command}")
     return exit_code(findings)
 
 

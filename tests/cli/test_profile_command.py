@@ -322,10 +322,10 @@ def test_the_busiest_part_from_60_percent_on_is_the_bottleneck(shell, tmp_path):
         counters = ((f"{metric}.{peak}", "%", str(share)) for metric, share in shares.items())
         return shell("profile", _capture(tmp_path / name, *((0, 1, 0, "f", *row) for row in counters))).out
 
-    assert "memory-bound 62 %" in verdict("memory.csv", **{memory: 62.4, compute: 30.5})
+    assert "memory-bound 62 %" in verdict("memory.csv", **{memory: 62.4, compute: 30.6})
     assert "compute-bound 74 %" in verdict("compute.csv", **{memory: 62.4, compute: 74.4})
-    assert "latency-bound (memory 12 %, compute 31 %)" in verdict("latency.csv", **{memory: 12.4, compute: 30.5})
-    assert "not busy: DRAM 12 %, compute 31 %" in verdict("open.csv", dram__throughput=12.4, **{compute: 30.5})
+    assert "latency-bound (memory 12 %, compute 31 %)" in verdict("latency.csv", **{memory: 12.4, compute: 30.6})
+    assert "not busy: DRAM 12 %, compute 31 %" in verdict("open.csv", dram__throughput=12.4, **{compute: 30.6})
 
 
 def test_a_capture_of_a_chip_without_a_table_shows_its_metrics(shell, tmp_path):

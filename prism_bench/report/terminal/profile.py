@@ -39,14 +39,16 @@ def profile_json(lines: Sequence[dict[str, Any]], findings: Sequence[Finding], k
 def profile_view(
     lines: Sequence[dict[str, Any]], findings: Sequence[Finding], *, everything: bool = False, most: int | None = None
 ) -> RenderableType:
-    """Return a line for each case with its bottleneck, the least busy first, and the findings.
+    """Return a line for each case with its bottleneck, the least busy first and launch-bound ones last, and findings.
 
     With `everything` the table of all shares. `most` rows are shown; None for all.
     """
     texts = findings_view([finding for finding in findings if everything or finding.kind != "bytes"])
     if everything:
         return Group(profile_table(lines), texts)
-    worst = sorted(lines, key=lambda row: (row["status"] == "ok", _busiest(row) or 0.0))[:most]
+    worst = sorted(lines, key=lambda row: (row["status"] == "ok", row["bound"] == "launch", _busiest(row) or 0.0))[
+        :most
+    ]
     rows = [
         (
             [str(row["case"]).split("[")[0], row["label"] or "", time_text(row.get("profiler_duration"))],
