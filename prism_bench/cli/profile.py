@@ -94,8 +94,9 @@ def command(
         options.refuse(others, "leave it out with --overlap")
         return _overlapped(names, backend, catalogue, timeout, json=json)
     plan = _plan(output, counters or (), time_limit or 600.0, timeout)
-    if chain:
-        tool = "cupti" if tool == "auto" else tool
+    if chain and tool not in ("auto", "cupti"):
+        raise UsageError(f"--tool {tool}: a --chain is traced with cupti")
+    tool = "cupti" if chain else tool
     if counters and tool in ("nsys", "cupti"):
         raise UsageError(f"--counters is for ncu; {'--chain' if chain else f'--tool {tool}'} counts launches and gaps")
     raise SystemExit(

@@ -67,6 +67,8 @@ def test_a_chain_is_one_row(shell, toys):
     assert 0 == found.code
     assert "double + triple: the host takes" in found.out
     assert 2 == shell("profile", "--chain", *ON_NULL, *toys).code
+    other = shell("profile", "double", "--chain", *ON_NULL, *toys, "--tool", "ncu")
+    assert (2, True) == (other.code, "--tool ncu: a --chain is traced with cupti" in other.err)
 
 
 def test_a_script_is_watched_with_its_words(shell, tmp_path):

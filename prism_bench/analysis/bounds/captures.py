@@ -9,27 +9,26 @@ from prism_bench.analysis.bounds.bottleneck import BUSY
 from prism_bench.profilers.metrics import LOGICAL, ProfiledLaunch, ProfilerAdvice, chips, why_missing
 from prism_bench.units import rate_text, share_text
 
-# Values by their labels on the details page, where the file has no names of metrics.
+# Names of values by their labels on the details page, where the file has no names of metrics. A unit follows a label.
 _SPEED, _OCCUPANCY, _MEMORY = "GPU Speed Of Light Throughput", "Occupancy", "Memory Workload Analysis"
 _LABELS = {
-    "profiler_duration": rf"{_SPEED}: Duration \[.*\]",
-    "memory_share": rf"{_SPEED}: Memory Throughput \[%\]",
-    "compute_share": rf"{_SPEED}: Compute \(SM\) Throughput \[%\]",
-    "dram_share": rf"{_SPEED}: DRAM Throughput \[%\]",
-    "l2_share": rf"{_SPEED}: L2 Cache Throughput \[%\]",
-    "l1_share": rf"{_SPEED}: L1/TEX Cache Throughput \[%\]",
-    "l2_hit_rate": rf"{_MEMORY}: L2 Hit Rate \[%\]",
-    "l1_hit_rate": rf"{_MEMORY}: L1/TEX Hit Rate \[%\]",
-    "occupancy": rf"{_OCCUPANCY}: Achieved Occupancy \[%\]",
-    "occupancy_limit": rf"{_OCCUPANCY}: Theoretical Occupancy \[%\]",
-    "waves": r"Launch Statistics: Waves Per SM \[\]",
-    "profiled_registers": r"Launch Statistics: Registers Per Thread \[.*\]",
+    f"{_SPEED}: Duration": "profiler_duration",
+    f"{_SPEED}: Memory Throughput": "memory_share",
+    f"{_SPEED}: Compute (SM) Throughput": "compute_share",
+    f"{_SPEED}: DRAM Throughput": "dram_share",
+    f"{_SPEED}: L2 Cache Throughput": "l2_share",
+    f"{_SPEED}: L1/TEX Cache Throughput": "l1_share",
+    f"{_MEMORY}: L2 Hit Rate": "l2_hit_rate",
+    f"{_MEMORY}: L1/TEX Hit Rate": "l1_hit_rate",
+    f"{_OCCUPANCY}: Achieved Occupancy": "occupancy",
+    f"{_OCCUPANCY}: Theoretical Occupancy": "occupancy_limit",
+    "Launch Statistics: Waves Per SM": "waves",
+    "Launch Statistics: Registers Per Thread": "profiled_registers",
 }
 DURATION = "profiler_duration"
 _SUMS = tuple(name for name, metric in LOGICAL.items() if metric.combine == "sum")
 _BUSIEST_MEMORY = ("memory_share", "dram_share", "l2_share", "l1_share")
 _BUSIEST_COMPUTE = ("compute_share", "fp32_share", "tensor_share", "sfu_share", "issue_share")
-BUSY_GRID = 0.5  # waves
 Limit = Literal["memory", "compute", "latency"]
 
 
@@ -38,7 +37,8 @@ class CapturedKernel:
     """Launches of one kernel, of one process on one device: `launches` of them in `seconds`, None if not counted.
 
     `share` is that of the capture's time, `limit` the bottleneck in the words `verdict`; it is None where the counters
-    leave it open. `advice` is ncu's on the longest launch, what may save most time first.
+    leave it open. `advice` is ncu's on the longest launch, what may save most time first. `waves` is how often the grid
+    fills the device.
     """
 
     kernel: str
@@ -48,27 +48,28 @@ class CapturedKernel:
     limit: Limit | None
     verdict: str
     advice: tuple[ProfilerAdvice, ...]
+    waves: float | None = None
     process: int | None = None
     device: int | None = None
 
 
 def captured_kernels(launches: Sequence[ProfiledLaunch], *, by_name: bool) -> list[CapturedKernel]:
     """Return a row for each launch, or for each kernel `by_name`; what took longest first."""
-    groups: dict[object, list[ProfiledLaunch]] = {}
+    groups: dict[object, list[tuple[ProfiledLaunch, dict[str, float]]]] = {}
     for place, launch in enumerate(launches):
-        groups.setdefault((launch.kernel, launch.process, launch.device) if by_name else place, []).append(launch)
-    total = sum(seconds for launch in launches if (seconds := launch_values(launch).get(DURATION)))
+        key = (launch.kernel, launch.process, launch.device) if by_name else place
+        groups.setdefault(key, []).append((launch, launch_values(launch)))
+    total = sum(values.get(DURATION, 0.0) for group in groups.values() for _, values in group)
     kernels = [_kernel(group, total) for group in groups.values()]
     return sorted(kernels, key=lambda kernel: -(kernel.seconds or 0.0))
 
 
-def _kernel(group: Sequence[ProfiledLaunch], total: float) -> CapturedKernel:
-    values = [launch_values(launch) for launch in group]
-    together = _together(values)
-    longest = max(range(len(group)), key=lambda place: values[place].get(DURATION, 0.0))
+def _kernel(group: Sequence[tuple[ProfiledLaunch, Mapping[str, float]]], total: float) -> CapturedKernel:
+    first, _ = group[0]
+    longest, _ = max(group, key=lambda pair: pair[1].get(DURATION, 0.0))
+    together = _together([values for _, values in group])
     seconds = together.get(DURATION)
     limit, verdict = _limit(together)
-    first = group[0]
     return CapturedKernel(
         kernel=first.kernel,
         launches=len(group),
@@ -76,7 +77,8 @@ def _kernel(group: Sequence[ProfiledLaunch], total: float) -> CapturedKernel:
         share=seconds / total if seconds and total else None,
         limit=limit,
         verdict=verdict,
-        advice=ordered_advice(group[longest].rules),
+        advice=ordered_advice(longest.rules),
+        waves=together.get("waves"),
         process=first.process,
         device=first.device,
     )
@@ -91,11 +93,10 @@ def launch_values(launch: ProfiledLaunch) -> dict[str, float]:
         quantity = launch.metrics[source] if source else None
         if source and quantity and quantity.value is not None and not why_missing(source, quantity, chip):
             values[name] = quantity.value
-    labelled = {key: quantity.value for key, quantity in launch.metrics.items() if ": " in key}
-    for name, pattern in _LABELS.items() if labelled else ():
-        known = (value for key, value in labelled.items() if value is not None and re.fullmatch(pattern, key))
-        if name not in values and (value := next(known, None)) is not None:
-            values[name] = value
+    for key, quantity in launch.metrics.items():
+        name = _LABELS.get(key.partition(" [")[0])
+        if name and quantity.value is not None:
+            values.setdefault(name, quantity.value)
     return values
 
 
@@ -199,12 +200,6 @@ def short_advice(rule: ProfilerAdvice) -> str:
     sentence = _FIRST_SENTENCE.match(rule.text)
     text = " ".join((sentence[0] if sentence else rule.text).split()).rstrip(".:")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST].rsplit(' ', 1)[0]} ..."
-
-
-def small_grid(launch: ProfiledLaunch) -> str | None:
-    """Return how little of the device the launch fills, if that is less than half of it."""
-    waves = launch_values(launch).get("waves")
-    return f"its grid fills {share_text(waves)} of the device" if waves is not None and waves < BUSY_GRID else None
 
 
 # Names of kernels, as short as they are unambiguous.

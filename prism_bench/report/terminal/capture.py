@@ -16,7 +16,6 @@ from prism_bench.analysis.bounds.captures import (
     ordered_advice,
     short_advice,
     short_names,
-    small_grid,
     worthwhile,
 )
 from prism_bench.analysis.bounds.profiles import LaunchLedger
@@ -38,6 +37,7 @@ from prism_bench.workflows.tracing import LaunchCost
 MOST_ROWS = 20
 _ONE_BY_ONE = 8  # launches; more of the same kernels are added up
 _FEW = 3  # rows, below which further advice is shown
+_SMALL_GRID = 0.5  # waves
 _LEAST_NAME, _LONGEST_NAME = 16, 40
 
 
@@ -76,7 +76,6 @@ def capture_view(
         return _every_launch(launches)
     by_name = len(launches) > _ONE_BY_ONE and len({launch.kernel for launch in launches}) < len(launches)
     kernels = captured_kernels(launches, by_name=by_name)
-    grids = {launch.kernel: small_grid(launch) for launch in launches}
     names = short_names([kernel.kernel for kernel in kernels])
     several = [key for key in ("process", "device") if len({getattr(kernel, key) for kernel in kernels}) > 1]
     rows: list[tuple[list[str], Text]] = []
@@ -86,7 +85,7 @@ def capture_view(
         cells += [str(kernel.launches)] if by_name else []
         cells += [time_text(kernel.seconds)] + ([share_text(kernel.share)] if len(kernels) > 1 else [])
         verdict = Text(kernel.verdict, style="yellow" if kernel.limit else "")
-        rows.append((cells, verdict + _reason(advice[:1], grids[kernel.kernel])))
+        rows.append((cells, verdict + _reason(advice[:1], kernel.waves)))
         for rule in advice[1:_FEW] if len(kernels) <= _FEW else ():
             rows.append(([""] * len(cells), Text(f"also {_advice_text(rule)}", style="dim")))
     numbers = [*several, *(["launches"] if by_name else []), "time", *(["share"] if len(kernels) > 1 else [])]
@@ -113,10 +112,12 @@ class Answers:
         yield table
 
 
-def _reason(advice: Sequence[ProfilerAdvice], grid: str | None) -> str:
+def _reason(advice: Sequence[ProfilerAdvice], waves: float | None) -> str:
+    """Return the best advice, else that the grid leaves more than half of the device idle."""
     if advice:
         return f": {_advice_text(advice[0])}"
-    return f"; {grid}" if grid else ""
+    is_small = waves is not None and waves < _SMALL_GRID
+    return f"; its grid fills {share_text(waves)} of the device" if is_small else ""
 
 
 def _advice_text(rule: ProfilerAdvice) -> str:
