@@ -31,7 +31,7 @@ from prism_bench.run.precompile import compile_ahead
 from prism_bench.run.session import result_of
 from prism_bench.run.settings import RecordBuilder, RunClock, ceiling_cases
 from prism_bench.spec.case import Case
-from prism_bench.units import bytes_text, ratio_text
+from prism_bench.units import bytes_text, count_text, ratio_text
 from prism_bench.workflows import tracing
 from prism_bench.workflows.compile_table import ARCHITECTURES, read_table
 from prism_bench.workflows.profile_worker import (
@@ -411,20 +411,19 @@ class WhyTables:
 def _compiled(record: RunRecord, case: CaseResult, tables: WhyTables) -> str | None:
     """Return the registers, spills and shared memory of the case's code, from its record or the compiler's table."""
     names = ("registers", "spill_bytes", "shared_bytes")
-    numbers, source = [case.code.get(name) for name in names], "this record"
-    if None in numbers:
+    numbers, source = [number for name in names if isinstance(number := case.code.get(name), int)], "this record"
+    if len(numbers) < len(names):
         capability = str(record.machine.get("compute_capability") or ARCHITECTURES[0])
         spelt = {case.kernel, case.name.partition("[")[0]}
         rows = [row for row in read_table(tables.resources) if row.kernel in spelt]
         rows = [row for row in rows if row.architecture == capability] or rows
         if not rows:
             return None
-        numbers, source = (
-            [max(getattr(row, name) for row in rows) for name in names],
-            "/".join(tables.resources.parts[-2:]),
-        )
+        numbers = [max(getattr(row, name) for row in rows) for name in names]
+        source = "/".join(tables.resources.parts[-2:])
     registers, spilled, shared = numbers
-    return f"compiled: {registers} registers, {bytes_text(spilled)} spilled, {bytes_text(shared)} shared ({source})"
+    facts = f"{count_text(registers, 'register')}, {bytes_text(spilled)} spilled, {bytes_text(shared)} shared"
+    return f"compiled: {facts} ({source})"
 
 
 def _traffic(case: CaseResult, tables: WhyTables) -> str | None:
