@@ -245,8 +245,30 @@ def _show_file(path: Path, arguments: Sequence[str], everything: bool, limit: in
     file_kinds.refuse_other(path, kind, NAME)
     if kind is None:
         raise ResultsError(f"{path}: no file of ncu or nsys, no record with counters, and no Python script")
+    if kind.name == "nsys table" and _show_summary(path, limit, json=json):
+        return 0
     traced = tracing.TracedRun(tracing.timeline_from(path))
     return _show_trace(traced, everything, limit, json=json)
+
+
+def _show_summary(path: Path, limit: int, *, json: bool) -> bool:
+    """Print the rows of a summary of nsys by their time; return False for a trace, which has more to show."""
+    from dataclasses import asdict
+
+    from prism_bench.analysis.bounds.profiles import summed_up
+    from prism_bench.profilers import nsys
+    from prism_bench.report.terminal.capture import summary_view
+
+    table = nsys.read(path)
+    totals = summed_up(table)
+    if totals is None:
+        return False
+    options.show(
+        lambda: {table.kind: [asdict(total) for total in totals]},
+        lambda: summary_view(table.kind, totals, limit),
+        json=json,
+    )
+    return True
 
 
 def _show_record(path: Path, everything: bool, limit: int, *, json: bool) -> int:

@@ -95,3 +95,17 @@ def test_ranges_are_shown_with_all(shell, samples):
     assert "gemv2T_kernel_val" in short.splitlines()[2], "the longest kernel first"
     assert "511 gaps of 87.4 ms (host 87.1 ms" in short
     assert "Step 0 to 10" not in short and "Step 0 to 10" in whole
+
+
+def test_a_summary_of_nsys_is_shown_by_its_times(shell):
+    rows = ['"Time (%)","Total Time (ns)","Instances","Avg (ns)","Name"', '"20.0","200","2","100","add(int)"']
+    Path("sums.csv").write_text("\n".join([*rows, '"80.0","800","1","800","void ns::mul<4>(float*)"', ""]))
+    header, *lines = (line.split() for line in shell("profile", "sums.csv").out.splitlines())
+    assert ["kernel", "launches", "total", "mean", "share"] == header
+    assert [
+        ["mul", "1", "800", "ns", "800", "ns", "80", "%"],
+        ["add", "2", "200", "ns", "100", "ns", "20", "%"],
+    ] == lines
+    first, _ = shell("profile", "sums.csv", "--json").json["kernels"]
+    assert {"name": "void ns::mul<4>(float*)", "launches": 1, "seconds": pytest.approx(8e-7)} == first
+    assert "1 more rows take 200 ns: --limit 2" in shell("profile", "sums.csv", "--limit", 1).out

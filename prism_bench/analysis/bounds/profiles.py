@@ -15,6 +15,7 @@ from prism_bench.analysis.bounds.bottleneck import bound_of, check_bytes, dram_b
 from prism_bench.analysis.run_analysis import Finding
 from prism_bench.analysis.summary import cache_bytes
 from prism_bench.profilers.metrics import LOGICAL
+from prism_bench.profilers.nsys import StatsTable
 from prism_bench.profilers.timeline import COPY, GRAPH, KERNEL, NO_CALL, SET, Calls, Timeline
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.record.schema import JsonTable
@@ -244,6 +245,18 @@ def _notes(timeline: Timeline, left_out: int) -> Iterator[str]:
         yield f"{count_text(orphans, 'piece')} of work have no call in the capture"
     if left_out:
         yield f"{left_out} more range names were left out"
+
+
+def summed_up(table: StatsTable) -> tuple[KernelTotal, ...] | None:
+    """Return the rows of a summary of nsys stats by their time; None for a table that is a trace, or of sizes."""
+    if table.kind not in ("kernels", "calls", "transfers", "ranges"):
+        return None
+    totals = [
+        KernelTotal(str(row["name"]), round(float(row["count"])), float(row["total"]))
+        for row in table.rows
+        if {"name", "count", "total"} <= row.keys() and row["count"] and "" not in (row["count"], row["total"])
+    ]
+    return tuple(sorted(totals, key=lambda total: -total.seconds))
 
 
 class _Joined:

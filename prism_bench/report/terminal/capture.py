@@ -18,7 +18,7 @@ from prism_bench.analysis.bounds.captures import (
     short_names,
     worthwhile,
 )
-from prism_bench.analysis.bounds.profiles import LaunchLedger
+from prism_bench.analysis.bounds.profiles import KernelTotal, LaunchLedger
 from prism_bench.profilers.metrics import (
     LOGICAL,
     ProfiledLaunch,
@@ -238,12 +238,14 @@ def timeline_view(
     devices = f" on {count_text(len(account.devices), 'device')}" if len(account.devices) > 1 else ""
     title = f"{account.source}: {time_text(total.span)}{devices}, busy {share_text(total.busy_share)}"
     lines = [f"{_gaps(account)}; {_copies(account)}"]
-    if len(account.kernels) > most:
-        seconds = sum(kernel.seconds for kernel in account.kernels[most:])
-        lines.append(f"{len(account.kernels) - most} more kernels take {time_text(seconds)}: --limit shows more")
+    lines += _hidden(account.kernels, most)
     if account.ranges and not ranges:
         lines.append(f"{count_text(len(account.ranges), 'range')} with their gaps and copies: --all")
-    parts: list[RenderableType] = [Text(title, style="bold"), _kernels(account, most), *map(Text, lines)]
+    parts: list[RenderableType] = [
+        Text(title, style="bold"),
+        _totals("kernel", account.kernels, account.total.kernel_seconds, most),
+        *map(Text, lines),
+    ]
     if account.ranges and ranges:
         parts.append(_ranges(account))
     parts += [
@@ -253,18 +255,30 @@ def timeline_view(
     return Group(*parts, *(Text(f"note: {note}", style="dim") for note in account.notes))
 
 
-def _kernels(account: LaunchLedger, most: int) -> RenderableType:
-    names = short_names([kernel.name for kernel in account.kernels])
+def summary_view(kind: str, totals: Sequence[KernelTotal], most: int = MOST_ROWS) -> RenderableType:
+    """Return the rows of a summary of nsys by their time; `kind` is what they are, in the plural."""
+    whole = sum(total.seconds for total in totals)
+    return Group(_totals(kind.removesuffix("s"), totals, whole, most), *map(Text, _hidden(totals, most)))
+
+
+def _totals(noun: str, totals: Sequence[KernelTotal], whole: float, most: int) -> RenderableType:
+    """Return a row for each kernel, call, transfer or range, with its part of the `whole` seconds."""
+    names = short_names([total.name for total in totals]) if noun == "kernel" else {}
     table = Table(box=None, padding=(0, 1, 0, 0), header_style="bold")
-    table.add_column("kernel", no_wrap=True)
-    for title in ("launches", "total", "mean", "share"):
+    table.add_column(noun, no_wrap=True)
+    for title in ("launches" if noun == "kernel" else "number", "total", "mean", "share"):
         table.add_column(title, justify="right", no_wrap=True)
-    whole = account.total.kernel_seconds
-    for kernel in account.kernels[:most]:
-        times = (time_text(kernel.seconds), time_text(kernel.seconds / kernel.launches))
-        name = middle_cut(names[kernel.name], _LONGEST_NAME)
-        table.add_row(Text(name), str(kernel.launches), *times, share_text(kernel.seconds / whole if whole else None))
+    for total in totals[:most]:
+        times = (time_text(total.seconds), time_text(total.seconds / total.launches))
+        name = middle_cut(names.get(total.name, total.name), _LONGEST_NAME)
+        table.add_row(Text(name), str(total.launches), *times, share_text(total.seconds / whole if whole else None))
     return table
+
+
+def _hidden(totals: Sequence[KernelTotal], most: int) -> list[str]:
+    """Return a line on the rows that are not shown, if any."""
+    seconds = sum(total.seconds for total in totals[most:])
+    return [f"{len(totals) - most} more rows take {time_text(seconds)}: --limit {len(totals)}"] if seconds else []
 
 
 def _gaps(account: LaunchLedger) -> str:
