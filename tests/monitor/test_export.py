@@ -75,8 +75,7 @@ def test_kernels_are_sorted_as_asked(executions, order, names):
     assert names == [row["name"] for row in station.kernels(executions, KernelQuery(order))]
 
 
-def test_kernels_are_limited_and_rare_ones_left_out(executions):
-    assert ["relu"] == [row["name"] for row in station.kernels(executions, KernelQuery(min_calls=2))]
+def test_kernels_are_limited(executions):
     assert 1 == len(station.kernels(executions, KernelQuery(limit=1)))
     (relu,) = station.kernels(executions, KernelQuery("calls", 1))
     assert (3, 0.003, 0.002, 0.004, 0.006, 1.0) == tuple(

@@ -147,22 +147,6 @@ class Tracker:
         )
 
 
-def published_demo() -> Tracked:
-    """Return the pattern behind the published 67.92 % of reuse: made up for a demonstration, measured on no program."""
-    tracker, kibi, mebi = Tracker(), 1 << 10, 1 << 20
-    for size, times in ((4 * mebi, 20), (128 * kibi, 10), (256 * kibi, 8)):
-        for _ in range(times):
-            tracker.allocated(size)
-            tracker.freed(size)
-    for step in range(1, 16):
-        tracker.allocated(step * 512 * kibi)
-        if step % 3 == 0:
-            tracker.freed(step * 512 * kibi)
-    for _ in range(50):
-        tracker.allocated(kibi)
-    return tracker.tracked(synthetic=True)
-
-
 # Traces: every allocation and release of a run, in order, so that allocators can be sent the same requests.
 
 _SCHEMA = 1

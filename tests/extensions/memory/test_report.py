@@ -7,7 +7,8 @@ from rich.console import Console
 
 from prism_bench.extensions.memory.replay import contest, planned
 from prism_bench.extensions.memory.report import contest_json, contest_view, traces_json, tracked_view
-from prism_bench.extensions.memory.trace import published_demo, random_trace
+from prism_bench.extensions.memory.trace import random_trace
+from tests.extensions.memory.published import published_demo
 from tests.extensions.planted_programs import program, record, trace
 
 

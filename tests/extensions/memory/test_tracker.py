@@ -4,7 +4,7 @@ import pytest
 
 from prism_bench.extensions.memory import Tracker
 from prism_bench.extensions.memory.pool import Extents
-from prism_bench.extensions.memory.trace import published_demo
+from tests.extensions.memory.published import published_demo
 
 MEBI = 1 << 20
 
