@@ -190,7 +190,10 @@ class KernelTotal:
 
 @dataclass(frozen=True)
 class LaunchLedger:
-    """Total, kernels by their time, the ranges that took longest, seconds in copies, and notes on the capture."""
+    """Total, kernels by their time, seconds in copies, the ranges that took longest, and notes on the capture.
+
+    `left_out` is the number of range names that took less time than those in `ranges`.
+    """
 
     total: LedgerRow
     kernels: tuple[KernelTotal, ...]
@@ -201,6 +204,7 @@ class LaunchLedger:
     version: str | None
     source: str
     notes: tuple[str, ...] = ()
+    left_out: int = 0
 
 
 def ledger(timeline: Timeline, most: int = 30) -> LaunchLedger:
@@ -214,10 +218,10 @@ def ledger(timeline: Timeline, most: int = 30) -> LaunchLedger:
         else {device: joined.row(None, timeline.work.device == device) for device in numbers}
     )
     ranges, left_out = _ranges(timeline, joined, most)
-    notes = (*timeline.notes, *_notes(timeline, left_out))
+    notes = (*timeline.notes, *_notes(timeline))
     copied = timeline.work.length[timeline.work.kind == COPY].sum(dtype=np.int64)
     facts = timeline.tool, timeline.version, timeline.source, notes
-    return LaunchLedger(total, _kernel_totals(timeline), float(copied) * _SECOND, ranges, devices, *facts)
+    return LaunchLedger(total, _kernel_totals(timeline), float(copied) * _SECOND, ranges, devices, *facts, left_out)
 
 
 def _kernel_totals(timeline: Timeline) -> tuple[KernelTotal, ...]:
@@ -231,7 +235,7 @@ def _kernel_totals(timeline: Timeline) -> tuple[KernelTotal, ...]:
     return tuple(KernelTotal(texts[place], int(launches[place]), float(seconds[place])) for place in order)
 
 
-def _notes(timeline: Timeline, left_out: int) -> Iterator[str]:
+def _notes(timeline: Timeline) -> Iterator[str]:
     graphs = int((timeline.work.kind == GRAPH).sum())
     if graphs:
         yield (
@@ -243,8 +247,6 @@ def _notes(timeline: Timeline, left_out: int) -> Iterator[str]:
     orphans = int((timeline.work.call == NO_CALL).sum())
     if orphans:
         yield f"{count_text(orphans, 'piece')} of work have no call in the capture"
-    if left_out:
-        yield f"{left_out} more range names were left out"
 
 
 def summed_up(table: StatsTable) -> tuple[KernelTotal, ...] | None:

@@ -237,17 +237,16 @@ def timeline_view(
     total = account.total
     devices = f" on {count_text(len(account.devices), 'device')}" if len(account.devices) > 1 else ""
     title = f"{account.source}: {time_text(total.span)}{devices}, busy {share_text(total.busy_share)}"
-    lines = [f"{_gaps(account)}; {_copies(account)}"]
-    lines += _hidden(account.kernels, most)
+    kernels = _totals("kernel", account.kernels, total.kernel_seconds, most)
+    lines = [*_hidden(account.kernels, most), f"{_gaps(account)}; {_copies(account)}"]
     if account.ranges and not ranges:
-        lines.append(f"{count_text(len(account.ranges), 'range')} with their gaps and copies: --all")
-    parts: list[RenderableType] = [
-        Text(title, style="bold"),
-        _totals("kernel", account.kernels, account.total.kernel_seconds, most),
-        *map(Text, lines),
-    ]
+        count = len(account.ranges) + account.left_out
+        lines.append(f"{count_text(count, 'range')} with their gaps and copies: --all")
+    parts: list[RenderableType] = [Text(title, style="bold"), kernels, *map(Text, lines)]
     if account.ranges and ranges:
         parts.append(_ranges(account))
+        if account.left_out:
+            parts.append(Text(f"{count_text(account.left_out, 'shorter range')} left out: --limit shows more"))
     parts += [
         Text(f"{name}: the host takes {time_text(cost.plain)} to launch it, {time_text(cost.watched)} while watched")
         for name, cost in costs.items()
