@@ -236,6 +236,9 @@ def _failures(backend: str, record: RunRecord, verbose: bool) -> list[Text]:
         for case in record.cases
         if case.status not in ("ok", "skipped")
     ]
+    failed.sort(
+        key=lambda complaint: complaint[0] == "wrong"
+    )  # a bad access is the cause of the values it leaves wrong
     each = [Alike(status, text, [case]) for status, case, text in failed]
     for group in each if verbose else alike(failed, NOT_TIMED):
         lines += _complaint(group, verbose)
