@@ -17,21 +17,18 @@ NAME = "import"
 _GUESSES = {"created": "a file does not say when it was measured", "machine": "a file names no machine"}
 
 
+_FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Use asv, google-benchmark, hyperfine, kernelbench, nvbench, pytest-benchmark, torch-profiler or "
+        "tritonbench; default: by content."
+    ),
+]
+
+
 def command(
-    results: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Read results of asv, Google Benchmark, hyperfine, KernelBench, nvbench, pytest-benchmark, PyTorch's "
-            "profiler or TritonBench."
-        ),
-    ],
-    format: Annotated[
-        str | None,
-        typer.Option(
-            help="Use asv, google-benchmark, hyperfine, kernelbench, nvbench, pytest-benchmark, torch-profiler or "
-            "tritonbench; default: by content."
-        ),
-    ] = None,
+    results: Annotated[list[Path], typer.Argument(help="Read these files or folders.")],
+    format: _FormatOption = None,
     created: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Set when it was measured, in ISO 8601, for files that have no time."),
@@ -45,6 +42,7 @@ def command(
 ) -> None:
     """Import results of other tools as run records.
 
+    These are asv, Google Benchmark, hyperfine, KernelBench, nvbench, pytest-benchmark, PyTorch's profiler, TritonBench.
     A row that cannot be read is left out with its reason. Ends with 2 where a file cannot be read or holds nothing to
     import; the rest is imported.
     """

@@ -35,7 +35,7 @@ def command(
     output: options.OutputOption = None,
     alerts: AlertsOption = None,
     sort_by: Annotated[str, typer.Option(help="Sort kernels by last, avg_time, total_time or calls.")] = "last",
-    limit: Annotated[int, typer.Option(min=0, metavar="N", help="Show this many kernels.")] = 20,
+    limit: options.LimitOption = 20,
     serve: _ServeOption = None,
     runs: options.RunsOption = options.DEFAULT_RUNS,
     catalogue: options.CatalogueOption = None,

@@ -60,6 +60,13 @@ LanesOption = Annotated[
 
 
 AllOption = Annotated[bool, typer.Option("--all", "-a", help="Leave nothing out.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="Show this many rows.")]
+PartOption = Annotated[
+    str | None,
+    typer.Option(
+        "--part", metavar="I/N", help="Take the I-th of N shares of the kernels, with their variants; see store merge."
+    ),
+]
 OutputOption = Annotated[
     list[Path] | None,
     typer.Option("--output", "-o", metavar="FILE", help="Write this file, in the form of its ending; may be repeated."),

@@ -52,8 +52,6 @@ _OverlapOption = Annotated[
 _OutputOption = Annotated[
     Path, typer.Option("--output", "-o", help="Set the folder of profilers' reports, records and tables.")
 ]
-_AllOption = Annotated[bool, typer.Option("--all", "-a", help="Show all that was counted, not only the answers.")]
-_LimitOption = Annotated[int, typer.Option(min=1, help="Show this many rows.")]
 
 
 def command(
@@ -66,8 +64,8 @@ def command(
     label: options.LabelOption = None,
     time_limit: options.TimeLimitOption = None,
     timeout: TimeoutOption = 60.0,
-    everything: _AllOption = False,
-    limit: _LimitOption = 20,
+    everything: options.AllOption = False,
+    limit: options.LimitOption = 20,
     output: _OutputOption = PROFILES,
     tuned: TunedOption = None,
     backend: options.BackendOption = None,

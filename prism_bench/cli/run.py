@@ -36,10 +36,6 @@ NAME = "run"
 
 _PeersOption = Annotated[bool, typer.Option(help="Time the library peers next to the kernels.")]
 _EnergyOption = Annotated[bool, typer.Option(help="Measure the energy of one launch of S1.")]
-_PartOption = Annotated[
-    str | None,
-    typer.Option(metavar="I/N", help="Run the I-th of N shares of the kernels, with their variants; see store merge."),
-]
 
 
 def command(
@@ -57,7 +53,7 @@ def command(
     tuned: TunedOption = None,
     energy: _EnergyOption = True,
     all: options.AllOption = False,
-    part: _PartOption = None,
+    part: options.PartOption = None,
     fleet: FleetOption = None,
     workers: WorkersOption = None,
     output: options.RecordFileOption = None,

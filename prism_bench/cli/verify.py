@@ -1,8 +1,6 @@
 """`prism-bench verify`: whether the kernels are right, on every backend that works here."""
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from prism_bench.cli import options
 from prism_bench.cli.measuring import progress_bar
@@ -16,18 +14,13 @@ if TYPE_CHECKING:
 NAME = "verify"
 BACKENDS = ("numpy_reference", "emulator", "cuda")
 
-_PartOption = Annotated[
-    str | None,
-    typer.Option(metavar="I/N", help="Verify the I-th of N shares of the kernels, with their variants."),
-]
-
 
 def command(
     cases: options.CasesArgument = None,
     filter: options.FilterOption = None,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
-    part: _PartOption = None,
+    part: options.PartOption = None,
     timeout: TimeoutOption = CASE_SECONDS,
     catalogue: options.CatalogueOption = None,
     verbose: options.VerboseOption = False,

@@ -58,7 +58,7 @@ KINDS = {
         FileKind("record", "a run record", "show"),
         FileKind("choices", "a file of tuned choices", "tune"),
         FileKind(POLICIES, "a file of measured policies", "tune"),
-        FileKind("torch trace", "a trace of PyTorch's profiler"),
+        FileKind("torch trace", "a trace of PyTorch's profiler", "import"),
     )
 }
 

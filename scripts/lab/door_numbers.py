@@ -30,7 +30,7 @@ MOST_COMMANDS, MOST_NAMES, MOST_MEGABYTES = 26, 90, 12
 
 
 def main() -> int:
-    """Print each number beside its goal; return 1 where one misses it."""
+    """Print each number with its goal; return 1 where one misses it."""
     record = max(RUNS.glob("*.json.gz"))
     rows: list[tuple[str, float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
