@@ -64,7 +64,9 @@ LimitOption = Annotated[int, typer.Option("--limit", min=1, metavar="N", help="S
 PartOption = Annotated[
     str | None,
     typer.Option(
-        "--part", metavar="I/N", help="Take the I-th of N shares of the kernels, with their variants; see store merge."
+        "--part",
+        metavar="I/N",
+        help="Choose the I-th of N shares of the kernels, with their variants; see store merge.",
     ),
 ]
 OutputOption = Annotated[

@@ -17,19 +17,15 @@ CHOOSING = (
     "bisect", "claim", "verify", "run", "list", "tune", "compile", "traffic", "profile", "compare", "trend", "fuse",
     "pipeline",
 )  # fmt: skip
-MOST_COMMANDS, MOST_OPTIONS = 30, 89  # these numbers only fall
+MOST_COMMANDS, MOST_OPTIONS = 26, 70  # these numbers only fall
 # How many texts an option has that means one thing and is put in other words by some commands.
 SEVERAL_TEXTS = {
     "--against": 2,  # what a command compares with
-    "--emulate": 2,  # to count on the emulator
     "--format": 2,  # of the files of others
-    "--from": 3,  # to read and measure nothing
     "--gpu": 2,  # to use the GPU, too
-    "--label": 3,  # one label where only one is measured
-    "--lanes": 2,  # work side by side
+    "--label": 2,  # of pipelines, which have other ones
     "--machine": 2,  # the machine by its name
-    "--output": 5,  # where to write
-    "--store": 2,  # the folder of what was tuned
+    "--output": 6,  # where to write
 }
 # These show one record, which is their position; --filter chooses its cases.
 FILTERING = ("show", "export")
