@@ -169,7 +169,7 @@ def _prune(runs: Path, keep_raw: str, *, drop: bool, dry_run: bool, to: str | No
 
     before = parsed_since(keep_raw, datetime.now(UTC).date())
     if before is None:
-        raise UsageError(f"--keep-raw {keep_raw}: write 90d or 12w for so long, or a day such as 2026-08-01")
+        raise UsageError(f"--keep-raw {keep_raw}: write 90d, 12w, or a day such as 2026-08-01")
     used = used_by_baselines(folder_of(options.open_catalogue(catalogue)))
     opened = offered("raw samples")
     if not drop and opened is None:

@@ -114,7 +114,7 @@ def _digest(
     today = datetime.now(UTC).date()
     day = parsed_since(since, today)
     if day is None:
-        raise UsageError(f"--since {since}: write a day such as {today}, or 7d or 2w for so long ago")
+        raise UsageError(f"--since {since}: write a day such as {today}, 7d or 2w")
     contexts, unusable = _contexts(runs, options.open_catalogue(catalogue))
     contents = forms.digest(contexts, day, today)
     _write(markdown, forms.markdown, contents)
