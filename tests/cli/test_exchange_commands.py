@@ -235,7 +235,7 @@ def test_trend_reads_imported_results_of_asv(shell, tmp_path):
         (("x.json.gz", "--all", "--output", "x.csv"), "leave out the record's name"),
         (("x.json.gz", "--output", "x.csv"), "x.json.gz: no such record"),
         (("--output", "x.csv"), "no run record below reports/runs"),
-        (("--output", "x.json", "--format", "nvbench", "--all-records"), "a file of nvbench holds one record"),
+        (("--output", "x.json", "--format", "nvbench", "--all"), "a file of nvbench holds one record"),
         (("--output", "x.json"), "unknown format 'json'"),
     ],
 )

@@ -25,7 +25,7 @@ COMMANDS = {
     "noise": (
         ("compare", "--itself", "triple", *NULL, "--processes", "2", "--catalogue", TOYS, "--noise", "kept"), "floor",
     ),
-    "tune": (("tune", "tripled", *NULL, "--processes", "1", "--catalogue", TUNABLE, "--store", "kept"), "tripled"),
+    "tune": (("tune", "tripled", *NULL, "--processes", "1", "--catalogue", TUNABLE), "tripled"),
 }  # fmt: skip
 
 
@@ -52,6 +52,7 @@ def disk(monkeypatch, tmp_path):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_full_disk_costs_what_is_kept_and_nothing_else(shell, disk, command):
     words, shown = COMMANDS[command]
+    Path("prism-bench.toml").write_text('storage = "kept"\n')  # where tune keeps choices
     found = shell(*words)
     assert 2 == found.code, found.err
     assert shown in found.out

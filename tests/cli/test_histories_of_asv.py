@@ -1,7 +1,10 @@
 """Histories that asv measured: commits in any order, and several environments; the commands answer alike."""
 
+import html
 import json
 import random
+import re
+import shlex
 from dataclasses import replace
 
 import pytest
@@ -89,6 +92,9 @@ def test_the_last_record_that_compares_is_of_the_same_environment(shell, importe
 def test_a_site_has_pages_for_each_environment(shell, imported, tmp_path):
     imported(range(COMMITS), ("3.9", "3.13"))
     assert 0 == shell("report", *STORE, "-o", "site").code
+    first = (tmp_path / "site" / "index.html").read_text()
+    _, *words = shlex.split(html.unescape(re.search(r"prism-bench report [^<\"]*--output [^<\"]*", first)[0]))
+    assert 0 == shell(*words).code
     pages = [tmp_path / "site" / "trend.json", *(tmp_path / "site" / "machines").glob("*/trend.json")]
     views = [json.loads(page.read_text()) for page in pages]
     assert [(24, 1), (24, 1)] == [(view["nights"], len(view["steps"])) for view in views]

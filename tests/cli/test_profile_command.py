@@ -374,7 +374,7 @@ def test_answers_fit_the_terminal(shell, samples, monkeypatch, width):
             "g.json",
             "this is a result of google-benchmark: prism-bench import g.json",
         ),
-        ('{"traceEvents": []}', "torch.json", "this is a trace of PyTorch's profiler; no command reads it"),
+        ('{"traceEvents": []}', "torch.json", "this is a trace of PyTorch's profiler: prism-bench import torch.json"),
         ("hello\n", "notes.csv", "no file of ncu or nsys, no record with counters, and no Python script"),
     ],
 )
