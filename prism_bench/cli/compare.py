@@ -77,7 +77,7 @@ def command(
         cases = [word for word in (a, b, *(cases or ())) if word]
         chosen = options.patterns(cases, filter), label
         _end_of_itself(
-            backend, catalogue, chosen, noise, (processes or _OF_ITSELF, time_limit, records, bool(tuned)), json
+            backend, catalogue, chosen, noise, (int(processes or _OF_ITSELF), time_limit, records, bool(tuned)), json
         )
     environments = _environments(env or ())
     judge = _Judge(noise, _rules(least, environments), metric, runs=runs, named=(catalogue, label or ()))
@@ -171,7 +171,7 @@ def _looks(processes: int | None) -> tuple[int, ...]:
     from prism_bench.analysis.compare.verdict import looks_of
 
     if isinstance(processes, measuring.ProcessCount):
-        return looks_of(processes, processes.most)
+        return looks_of(int(processes), processes.most)
     return looks_of(START, MOST)
 
 

@@ -266,10 +266,11 @@ def _counted(text: object) -> ProcessCount:
     return count
 
 
-def _fixed(count: ProcessCount) -> ProcessCount:
+def _fixed(count: ProcessCount) -> int:
+    """Return the count as a plain number, which records can hold."""
     if count.most != count:
         raise typer.BadParameter(f"{int(count)}-{count.most}: only compare adds processes; give one number")
-    return count
+    return int(count)
 
 
 _PROCESSES = f"Measure each case in this many fresh processes; compare: from {START} to {MOST}, until it is decided."

@@ -15,7 +15,7 @@ from prism_bench.extensions.claims.checks import require_signature, sign
 from prism_bench.extensions.claims.document import encoded
 from prism_bench.extensions.claims.page import badge, claim_page
 from prism_bench.record import store
-from tests.cli.conftest import shell  # noqa: F401
+from tests.cli.conftest import TOYS, shell  # noqa: F401
 from tests.extensions.claims.planted import record
 from tests.extensions.claims.test_imported import claims as imported_claims
 
@@ -118,6 +118,13 @@ def test_a_record_makes_a_claim_with_page_and_badge(shell, kept, tmp_path):  # n
     assert "of triple:naive, 2.00 to 2.0" in other.out
     both = shell("claim", path, path, "triple[n=1000]", *words)
     assert (0, True) == (both.code, "1.00x of triple at " in both.out), both.err
+
+
+def test_two_kernels_are_measured_and_make_a_claim(shell, tmp_path):  # noqa: F811
+    words = ("--catalogue", TOYS, "--backend", "null", "--processes", "2", "--json")
+    found = shell("claim", "double", "double:by_adding", "S0", *words)
+    assert "of double" in found.json["sentence"], found.err
+    assert (tmp_path / "claim.json").is_file()
 
 
 @pytest.mark.parametrize(
