@@ -31,8 +31,9 @@ def command(
     """Show what needs attention in a run record.
 
     It begins with the sentence of check, then the cases that need attention with their causes, then the kernels against
-    their peers. With --filter the chosen cases are shown, with times, rates, shares of the measured ceilings and every peer. --why
-    shows the bottleneck of one case, the counters that show it, the distance to its limit, and what a fix would bring.
+    their peers. With --filter the chosen cases are shown, with times, rates, shares of the measured ceilings and every
+    peer. --why shows the bottleneck of one case, the counters that show it, the distance to its limit, and what a fix
+    would bring.
     """
     from prism_bench.io.documents import no_collection
     from prism_bench.record import store
