@@ -56,6 +56,11 @@ def change_text(ratio: float | None) -> str:
     return "-" if ratio is None or not 0 <= ratio < 1e6 else f"{(ratio - 1) * 100:+.1f} %".replace("-0.0", "+0.0")
 
 
+def change_range_text(low: float, high: float) -> str:
+    """Return the ends of an interval of such ratios as changes, such as `-0.5 to +0.5 %`."""
+    return f"{change_text(low).removesuffix(' %')} to {change_text(high)}"
+
+
 def ratio_text(ratio: float | None) -> str:
     """Return a text such as `1.25x`, a dash for None."""
     return "-" if ratio is None or math.isnan(ratio) else f"{_three(ratio)}x"

@@ -18,7 +18,7 @@ from prism_bench.measure import ClockGate, Criterion, call_checks
 from prism_bench.measure.call_checks import refuse_replaced
 from prism_bench.record.measurement import Measurement, merged
 from prism_bench.run.measuring import measure_metric
-from prism_bench.units import change_text, rate_text, share_text, time_text
+from prism_bench.units import change_range_text, change_text, rate_text, share_text, time_text
 
 # Progress of long calls: a bar in a notebook and on a terminal, nothing in a pipe or a file.
 #
@@ -307,7 +307,7 @@ class CallableComparison:
         low, high = self.interval
         times = " against ".join(time_text(medians(side.processes).typical) for side in (self.b, self.a))  # paired
         text = f"{self.b.subject} is {_WORDS[self.verdict]} {self.a.subject}: {times}, {change_text(self.ratio)}"
-        text += f" ({change_text(low)} to {change_text(high)}), noise floor {share_text(self.judgement.floor)}"
+        text += f" ({change_range_text(low, high)}), noise floor {share_text(self.judgement.floor)}"
         return text + (f"; {self.judgement.reason}" if self.judgement.reason else "")
 
     def __repr__(self) -> str:

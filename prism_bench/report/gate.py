@@ -157,9 +157,7 @@ def _passed(gate: Gate) -> str:
     """Return how many checks ended well and how many budgets are met."""
     answers_of = {"check": ("run", "ok"), "budget": ("budgets", "met")}
     counts = {
-        word: sum(
-            check.answer == answer and not check.remark for part in _words_parts(gate, name) for check in part.checks
-        )
+        word: sum(check.answer == answer for part in _words_parts(gate, name) for check in part.checks)
         for word, (name, answer) in answers_of.items()
     }
     return ", ".join(f"{count_text(count, word)} {answers_of[word][1]}" for word, count in counts.items() if count)

@@ -35,7 +35,7 @@ from prism_bench.measure.plausibility import valid
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.record.schema import JsonTable
 from prism_bench.spec.metric import ELSEWHERE, MEASURED
-from prism_bench.units import change_text, count_text, share_text, time_text
+from prism_bench.units import change_range_text, change_text, count_text, share_text, time_text
 
 ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared", "same machine code"]
 UNMEASURED: ComparedVerdict = "same machine code"
@@ -438,7 +438,7 @@ def _finding(row: ComparedCase, judgement: Judgement, names: tuple[str, str]) ->
     ratio = judgement.estimate.ratio
     message = (
         f"{metric_words(row.metric)} {now} in {names[1]}, {was} in {names[0]}: {change_text(ratio)} "
-        f"({change_text(low)} to {change_text(high)}), noise floor {share_text(judgement.floor)}"
+        f"({change_range_text(low, high)}), noise floor {share_text(judgement.floor)}"
     )
     reasons = (row.machine_words, row.reason, _code_words(row))
     message += "".join(f"; {reason}" for reason in reasons if reason)

@@ -54,7 +54,7 @@ from prism_bench.analysis.compare.estimate import (
     supported,
 )
 from prism_bench.record.measurement import Measurement
-from prism_bench.units import change_text, count_text, share_text
+from prism_bench.units import change_range_text, change_text, count_text, share_text
 
 Verdict = Literal["slower", "faster", "same", "inconclusive"]
 VERDICTS = get_args(Verdict)
@@ -199,8 +199,8 @@ def judged(
         verdict, reason, within = _verdict(pair, bool(is_shown), bool(is_confirmed), suite, rules)
         in_cycles = pair.cycles.estimate if pair.cycles else None
         if in_cycles and pair.deciding is pair.cycles and verdict != "inconclusive":
-            low, high = map(change_text, in_cycles.interval(rules.repeated))
-            sentence = f"in cycles {change_text(in_cycles.ratio)} ({low} to {high}) at equal SM clocks"
+            interval = change_range_text(*in_cycles.interval(rules.repeated))
+            sentence = f"in cycles {change_text(in_cycles.ratio)} ({interval}) at equal SM clocks"
             reason = f"{reason} {sentence}" if reason else sentence
         judgements.append(Judgement(verdict, reason, pair.time.estimate, in_cycles, pair.deciding.floor, within, shift))
     return judgements

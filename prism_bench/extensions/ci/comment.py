@@ -17,7 +17,7 @@ from prism_bench.io.documents import as_kind, json_of
 from prism_bench.report.gate import plain_text
 from prism_bench.report.plain import backend_text
 from prism_bench.run.builds import WORKING_TREE
-from prism_bench.units import change_text
+from prism_bench.units import change_range_text, change_text
 
 # The comparison, read from JSON; the file may come from a stranger, and is only data.
 
@@ -284,9 +284,7 @@ def _fitted(rows: Sequence[str], frame: tuple[str, str], available: int) -> str:
 
 def _row(row: CommentedCase) -> str:
     old, new = (value_text(row.metric or "cold_time", second) for second in row.seconds)
-    interval = (
-        f"{change_text(row.low)} to {change_text(row.high)}" if row.low is not None and row.high is not None else "-"
-    )
+    interval = change_range_text(row.low, row.high) if row.low is not None and row.high is not None else "-"
     machine = f" (machine {change_text(row.shift)})" if row.shift and f"{row.shift:.3f}" != "1.000" else ""
     change = f"{change_text(row.ratio)}{machine}"
     cells = [f"**{row.verdict}**", text(row.case), old, new, change, interval, _both(row.registers)]

@@ -20,7 +20,7 @@ from prism_bench.report.headline import times_text
 from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.page import Page
 from prism_bench.report.terminal.comparison import STYLES
-from prism_bench.units import bytes_text, change_text, count_text, ratio_text, share_text, time_text
+from prism_bench.units import bytes_text, change_range_text, change_text, count_text, ratio_text, share_text, time_text
 
 # Memory in the terminal and as plain values: a tracker's counts, a pool's plan, and allocators side by side.
 
@@ -133,7 +133,7 @@ def _ratio(compared: ComparedCase | None) -> str:
         return "-"
     low, high = compared.judgement.estimate.interval()
     text = change_text(compared.judgement.estimate.ratio)
-    return f"{text} ({change_text(low)} to {change_text(high)})" if high < float("inf") else text
+    return f"{text} ({change_range_text(low, high)})" if high < float("inf") else text
 
 
 def contest_json(contest: Contest) -> dict[str, Any]:

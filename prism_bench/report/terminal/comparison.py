@@ -19,7 +19,7 @@ from prism_bench.report.plain import EntryDifferenceJson, alike, backend_text, c
 from prism_bench.report.terminal.catalogue import code_difference_view
 from prism_bench.report.terminal.tables import FittedTable, middle_cut, names_text
 from prism_bench.spec.metric import STAND_INS, timed_on
-from prism_bench.units import change_text, count_text, duration_text, share_text, time_text
+from prism_bench.units import change_range_text, change_text, count_text, duration_text, share_text, time_text
 from prism_bench.workflows.bisecting import Bisection, HistoryNode, difference_at
 
 STYLES = {
@@ -149,7 +149,7 @@ def _cells(case: ComparedCase, titles: tuple[str, str]) -> dict[str, RenderableT
     return cells | {
         "change": change_text(estimate.ratio),
         "machine": change_text(case.judgement.shift.ratio),
-        "interval": f"{change_text(low)} to {change_text(high)}" if high < float("inf") else "-",
+        "interval": change_range_text(low, high) if high < float("inf") else "-",
         "in cycles": change_text(in_cycles.ratio) if in_cycles else "-",
         "noise floor": share_text(floor) if floor < 10 else "-",
     }

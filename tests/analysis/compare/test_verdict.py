@@ -169,7 +169,7 @@ def test_a_kernel_that_follows_its_clock_is_judged_by_its_quieter_cycles():
     cycles = clocked(a, b, [-step for step in strays], [-step for step in strays])
     quiet = Spread(0.0005**2, 8)
     found, reason = verdict(a, b, cycles=cycles, known=Spread(0.02**2, 8), known_cycles=quiet)
-    assert ("slower", "in cycles +4.0 % (+3.9 % to +4.1 %) at equal SM clocks") == (found, reason)
+    assert ("slower", "in cycles +4.0 % (+3.9 to +4.1 %) at equal SM clocks") == (found, reason)
     assert "inconclusive" == verdict(a, b, cycles=cycles, known=Spread(0.02**2, 8))[0]
     moved = clocked(a, b, [-step for step in strays], [-0.04 - step for step in strays])
     assert "slower" != verdict(a, b, cycles=moved, known=Spread(0.02**2, 8), known_cycles=quiet)[0]
