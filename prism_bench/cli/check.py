@@ -59,7 +59,7 @@ def command(
     kernels = options.open_catalogue(catalogue)
     state = runs.parent / "alerts"
     with gate.failures(state, options.remark) if alert else nullcontext():
-        with options.err().status("reading records"), no_collection():
+        with options.err().status("reading records"), options.records_of(record), no_collection():
             passed = judged(record, kernels, runs, noise)
         if json:
             options.print_json(gate.view(passed))

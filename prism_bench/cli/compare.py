@@ -260,7 +260,8 @@ def _of_records(paths: tuple[str, str], patterns: Sequence[str], judge: _Judge) 
     from prism_bench.analysis.summary import with_cases
     from prism_bench.record import store
 
-    a, b = (store.read(path) for path in paths)
+    with options.records_of(*map(Path, paths)):
+        a, b = (store.read(path) for path in paths)
     chosen = {case.name for record in (a, b) for case in with_cases(record, patterns).cases}
     comparison = replace(judge, names=_short(paths)).compared(a, b)
     return replace(comparison, cases=tuple(row for row in comparison.cases if row.case in chosen))

@@ -43,12 +43,13 @@ def command(
     if all and kind in _OF_ONE_RECORD:
         raise UsageError(f"a file of {kind} holds one record: leave out --all")
     source = None if all else record or store.newest(runs)
-    if kind == "asv":
-        paths = _as_asv(source, runs, target)
-    elif source and kind in _OF_ONE_RECORD:
-        paths = [_as_json(source, target, kind, filter or ())]
-    else:
-        paths = [_as_table(source, runs, target, kind, filter or ())]
+    with options.records_of(source):
+        if kind == "asv":
+            paths = _as_asv(source, runs, target)
+        elif source and kind in _OF_ONE_RECORD:
+            paths = [_as_json(source, target, kind, filter or ())]
+        else:
+            paths = [_as_table(source, runs, target, kind, filter or ())]
     if json:
         options.print_json({"written": [str(path) for path in paths]})
     else:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
@@ -219,6 +219,18 @@ def refuse(options: Mapping[str, object], reason: str) -> None:
     """Raise a UsageError with the reason for the first option that has a value; this form of a command ignores it."""
     if name := next((name for name, value in options.items() if value), None):
         raise UsageError(f"{name}: {reason}")
+
+
+@contextmanager
+def records_of(*paths: Path | None) -> Generator[None]:
+    """Name the command that reads a file of another kind, where one of these paths is no run record."""
+    try:
+        yield
+    except ResultsError as error:
+        from prism_bench.workflows.file_kinds import other_kind
+
+        wrong = next((path for path in paths if path and str(error).startswith(f"{path}: ")), None)
+        raise (other_kind(wrong, "show", error) if wrong else error) from None
 
 
 def print_json(value: object) -> None:

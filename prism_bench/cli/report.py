@@ -30,7 +30,7 @@ def command(
     if output.suffix == ".html" or output.is_file():
         raise UsageError(f"--output {output}: the report is a site of many pages; name a folder, such as reports/site")
     kernels = options.open_catalogue(catalogue)
-    with options.err().status("reading records") as status:
+    with options.err().status("reading records") as status, options.records_of(record):
         built = build_site(runs, output, kernels, record, status.update)
     written = built.written
     if json:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prism_bench.cli import measuring, options
-from prism_bench.errors import ResultsError
 from prism_bench.io import project
 
 if TYPE_CHECKING:
@@ -39,10 +38,10 @@ def command(
     from prism_bench.record import store
 
     path = record or store.newest(runs)
-    if why:
-        _explain(_read(path), why, runs, catalogue, json=json)
-        return
-    with no_collection():
+    with options.records_of(path), no_collection():
+        if why:
+            _explain(store.read(path), why, runs, catalogue, json=json)
+            return
         _show(path, filter or (), runs, options.open_catalogue(catalogue), all, json=json)
 
 
@@ -50,11 +49,12 @@ def _show(path: Path, names: Sequence[str], runs: Path, kernels: "Catalogue", ev
     """Print the chosen cases of a record, and what the gate finds in them."""
     from prism_bench.analysis.gate.checks import about
     from prism_bench.analysis.run_analysis import read
+    from prism_bench.record import store
     from prism_bench.report.gate import attention
     from prism_bench.report.plain import view
     from prism_bench.report.terminal.record import summary_view
 
-    reading = read(_read(path), kernels, must_be_held=False)
+    reading = read(store.read(path), kernels, must_be_held=False)
     verdict = measuring.judged(reading, path, runs)
     if names:
         reading = reading.of_cases(names)
@@ -63,17 +63,6 @@ def _show(path: Path, names: Sequence[str], runs: Path, kernels: "Catalogue", ev
         options.print_json(view(reading) | attention(verdict))
     else:
         options.out().print(summary_view(reading, verdict, every_peer=bool(names), everything=everything))
-
-
-def _read(path: Path) -> "RunRecord":
-    """Return the record at the path; an error names the command that reads a file of another kind."""
-    from prism_bench.record import store
-    from prism_bench.workflows.file_kinds import other_kind
-
-    try:
-        return store.read(path)
-    except ResultsError as error:
-        raise other_kind(path, NAME, error) from None
 
 
 def _explain(record: "RunRecord", name: str, runs: Path, catalogue: Path | None, *, json: bool) -> None:

@@ -151,3 +151,11 @@ def test_a_record_of_kernels_that_are_gone_is_still_shown(shell, toys, tmp_path)
     (mine / "arith" / "triple.py").unlink()
     (mine / "arith" / "triple.cu").unlink()
     assert "triple" in shell("show", "--catalogue", mine).out
+
+
+@pytest.mark.parametrize("command", ["show", "check", "compare", "report", "export"])
+def test_a_profilers_file_in_place_of_a_record_names_profile(shell, record, command):
+    Path("counted.csv").write_text('"ID","Kernel Name","Metric Name"\n"0","scale","x"\n')
+    more = {"compare": [record], "export": ["--output", "x.csv"]}.get(command, [])
+    found = shell(command, "counted.csv", *more)
+    assert (2, True) == (found.code, "this is ncu's CSV: prism-bench profile counted.csv" in found.err), found.err
