@@ -124,17 +124,24 @@ def profile(
 
 
 def record_of_profiles(
-    catalogue: Catalogue, backend: Backend, cases: list[Case], profiles: Mapping[str, JsonTable]
+    catalogue: Catalogue,
+    backend: Backend,
+    cases: list[Case],
+    profiles: Mapping[str, JsonTable],
+    left_out: Mapping[str, str] | None = None,
 ) -> RunRecord:
-    """Return a record whose cases hold profiles made elsewhere; a case without a profile has the reason."""
-    none = "the tracer saw no work in its range"
-    results = [
-        replace(
-            result_of(case, "ok" if case.task in profiles else "failed", None if case.task in profiles else none),
-            profile=profiles.get(case.task, {}),
-        )
-        for case in cases
-    ]
+    """Return a record whose cases hold profiles made elsewhere; a case without a profile has the reason.
+
+    `left_out` has the reasons of cases that this machine cannot launch.
+    """
+    results: list[CaseResult] = []
+    for case in cases:
+        if case.task in profiles:
+            results.append(replace(result_of(case, "ok", None), profile=profiles[case.task]))
+        elif reason := (left_out or {}).get(case.task):
+            results.append(result_of(case, "skipped", reason))
+        else:
+            results.append(result_of(case, "failed", "the tracer saw no work in its range"))
     return _record(catalogue, backend, results, RunClock())
 
 
@@ -345,7 +352,8 @@ class ProfileJob:
             traced = tracing.trace_cases(self.catalogue, self.backend.name, sequences, seconds=seconds)
             repeats = tracing.REPEATS
         counted = profiles(ledger(traced.timeline, most=len(names)), repeats)
-        return record_of_profiles(self.catalogue, self.backend, list(self.cases), counted), traced
+        record = record_of_profiles(self.catalogue, self.backend, list(self.cases), counted, traced.left_out)
+        return record, traced
 
     def chained(self, name: str) -> tracing.TracedRun:
         """Return what CUPTI traced of all cases, one after the other in one range of that name."""

@@ -17,7 +17,7 @@ from typing import TypedDict
 
 from prism_bench.backends import Backend, Runnable, open_backend
 from prism_bench.catalogue import discover
-from prism_bench.errors import PrismBenchError
+from prism_bench.errors import BackendUnavailable, PrismBenchError
 from prism_bench.io.documents import json_line
 from prism_bench.profilers.cupti import ActivityCollector
 from prism_bench.profilers.timeline import save
@@ -45,10 +45,12 @@ def main() -> None:
 
 
 def _work(order: TraceOrder) -> None:
-    """Write the timeline, and next to it the costs as JSON."""
+    """Write the timeline, and next to it as JSON the costs, and why a sequence was left out."""
     path, script = Path(order.get("timeline", "")), order.get("script")
+    costs: dict[str, dict[str, float]] = {}
+    left_out: dict[str, str] = {}
     if script:
-        collector, costs = ActivityCollector(runtime=True), {}
+        collector = ActivityCollector(runtime=True)
         sys.argv = list(script)
         with collector:
             try:  # as `python` would run it; the trace is kept however the script ends
@@ -59,12 +61,15 @@ def _work(order: TraceOrder) -> None:
     else:
         backend, catalogue = open_backend(order.get("backend", "")), discover(order.get("catalogue", ""))
         collector, repeats = ActivityCollector(), order.get("repeats", 1)
-        costs = {
-            name: _sequence(backend, collector, name, [catalogue.case(case) for case in cases], repeats)
-            for name, cases in order.get("sequences", {}).items()
-        }
+        for name, cases in order.get("sequences", {}).items():
+            try:
+                costs[name] = _sequence(backend, collector, name, [catalogue.case(case) for case in cases], repeats)
+            except BackendUnavailable as error:
+                left_out[name] = str(error)
+        if left_out and not costs:
+            raise BackendUnavailable(next(iter(left_out.values())))
     save(collector.timeline(), path)
-    path.with_suffix(".json").write_text(json_line(costs))
+    path.with_suffix(".json").write_text(json_line({"costs": costs, "left_out": left_out}))
 
 
 def _sequence(

@@ -35,10 +35,14 @@ class LaunchCost:
 
 @dataclass(frozen=True)
 class TracedRun:
-    """A timeline and, if cases were launched, the host's cost of launching each range."""
+    """A timeline and, if cases were launched, the host's cost of launching each range.
+
+    `left_out` has the reason for each range that this machine cannot launch.
+    """
 
     timeline: Timeline
     costs: Mapping[str, LaunchCost] = field(default_factory=dict[str, LaunchCost])
+    left_out: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 def trace_cases(
@@ -84,8 +88,9 @@ def _traced(order: TraceOrder, seconds: float) -> TracedRun:
             raise BackendUnavailable(last_words(ended.text, lines=1))
         if not path.is_file():
             raise _failure("cupti", ended)
-        costs = json.loads(path.with_suffix(".json").read_text())
-        return TracedRun(timeline_file.load(path), {name: LaunchCost(**cost) for name, cost in costs.items()})
+        known = json.loads(path.with_suffix(".json").read_text())
+        costs = {name: LaunchCost(**cost) for name, cost in known["costs"].items()}
+        return TracedRun(timeline_file.load(path), costs, known["left_out"])
 
 
 def trace_with_nsys(

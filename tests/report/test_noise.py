@@ -15,8 +15,8 @@ NOISE = Noise(
 )
 
 
-def printed(noise):
-    console = Console(width=160, no_color=True)
+def printed(noise, width=160):
+    console = Console(width=width, no_color=True)
     with console.capture() as captured:
         console.print(noise_view(noise))
     return captured.get().splitlines()
@@ -26,8 +26,15 @@ def test_what_can_hardly_be_told_apart_comes_first():
     head, _, first, second = printed(NOISE)
     words = "2 noise floors; of verdicts on the build against itself, 2.5 % called a change"
     assert f"NVIDIA H200, cuda backend: {words}" == head
-    assert "loud[n=1] cold_time 4.00 us 2.0 % 0.4 % 7.0 % 1 of 20" == " ".join(first.split())
+    assert "loud[n=1] cold time 4.00 us 2.0 % 0.4 % 7.0 % 1 of 20" == " ".join(first.split())
     assert "quiet[n=1]" == second.split()[0]
+
+
+def test_in_a_narrow_terminal_every_floor_is_one_line():
+    name = "softmax:two_reads[rows=8192,cols=32768]"
+    _, _, header, row, *_ = printed(Noise("m", "d", "cuda", 1, {(name, "cold_time"): LOUD}), 80)
+    assert ["case", "metric", "time", "smallest", "change"] == header.split()[:5]
+    assert ("softmax:two_rea", "7.0 %") == (row[:15], row.rstrip()[-5:])
 
 
 def test_no_floor_is_said():

@@ -68,6 +68,9 @@ def test_profiles(toys):
     record = record_of_profiles(toys, open_backend("null"), cases, {cases[0].task: {"tool": "ncu"}})
     assert STORED % ("{}", "true", "[]") == stored(record)
     assert ["ok", *["failed"] * (len(cases) - 1)] == [case.status for case in record.cases]
+    reasons = {cases[1].task: "Warp is not installed"}
+    record = record_of_profiles(toys, open_backend("null"), cases, {cases[0].task: {"tool": "ncu"}}, reasons)
+    assert ("skipped", "Warp is not installed") == (record.cases[1].status, record.cases[1].reason)
 
 
 def test_the_built_in_catalogue_has_a_name():

@@ -17,7 +17,7 @@ from prism_bench.analysis.run_analysis import metric_words, value_text
 from prism_bench.compilation.listing import CodeDifference
 from prism_bench.report.plain import EntryDifferenceJson, alike, backend_text, code_difference_json
 from prism_bench.report.terminal.catalogue import code_difference_view
-from prism_bench.report.terminal.tables import FittedTable, middle_cut, names_text
+from prism_bench.report.terminal.tables import FittedColumn, FittedTable, fitted, middle_cut, names_text
 from prism_bench.spec.metric import STAND_INS, timed_on
 from prism_bench.units import change_range_text, change_text, count_text, duration_text, share_text, time_text
 from prism_bench.workflows.bisecting import Bisection, HistoryNode, difference_at
@@ -217,24 +217,34 @@ def noise_view(noise: Noise) -> RenderableType:
     """Return a row for each case and metric, the widest noise floor first, and how often the verdict was wrong."""
     if not noise.floors:
         return Text("no case was timed validly in two processes a side", style="yellow")
-    grid = Table(box=None, pad_edge=False, header_style="dim", collapse_padding=True)
-    grid.add_column("case", overflow="fold")
-    grid.add_column("metric")
-    for name in ("time", "between processes", "within", "smallest change", "false verdicts"):
-        grid.add_column(name, justify="right", no_wrap=True)
-    for (case, metric), floor in sorted(noise.floors.items(), key=lambda item: -item[1].smallest_change):
-        grid.add_row(
-            Text(case),
-            metric,
-            time_text(floor.seconds),
-            share_text(floor.between),
-            share_text(floor.within),
-            share_text(floor.smallest_change),
-            f"{floor.false_verdicts} of {floor.repaired}",
+    columns = [
+        FittedColumn("case"),
+        FittedColumn("metric"),
+        FittedColumn("time", numbers=True),
+        FittedColumn("between processes", numbers=True, goes=2),
+        FittedColumn("within", numbers=True, goes=1),
+        FittedColumn("smallest change", numbers=True),
+        FittedColumn("false verdicts", numbers=True, goes=3),
+    ]
+    rows = [
+        (
+            (
+                case,
+                metric_words(metric),
+                time_text(floor.seconds),
+                share_text(floor.between),
+                share_text(floor.within),
+                share_text(floor.smallest_change),
+                f"{floor.false_verdicts} of {floor.repaired}",
+            ),
+            None,
         )
-    title = f"{noise.device}, {backend_text(noise.backend)}: {len(noise.floors)} noise floors"
+        for (case, metric), floor in sorted(noise.floors.items(), key=lambda item: -item[1].smallest_change)
+    ]
+    title = f"{noise.device}, {backend_text(noise.backend)}: {count_text(len(rows), 'noise floor')}"
     share = share_text(noise.false_share)
-    return Group(Text(f"{title}; of verdicts on the build against itself, {share} called a change"), grid)
+    sentence = Text(f"{title}; of verdicts on the build against itself, {share} called a change")
+    return Group(sentence, fitted("", columns, rows))
 
 
 # A bisection in the terminal and as plain values.

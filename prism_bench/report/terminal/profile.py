@@ -39,16 +39,16 @@ def profile_json(lines: Sequence[dict[str, Any]], findings: Sequence[Finding], k
 def profile_view(
     lines: Sequence[dict[str, Any]], findings: Sequence[Finding], *, everything: bool = False, most: int | None = None
 ) -> RenderableType:
-    """Return a line for each case with its bottleneck, the least busy first and launch-bound ones last, and findings.
+    """Return a line for each case with its bottleneck, and findings.
+
+    Failed cases come first, then the least busy ones, those bound by their launch, and skipped ones.
 
     With `everything` the table of all shares. `most` rows are shown; None for all.
     """
     texts = findings_view([finding for finding in findings if everything or finding.kind != "bytes"])
     if everything:
         return Group(profile_table(lines), texts)
-    worst = sorted(lines, key=lambda row: (row["status"] == "ok", row["bound"] == "launch", _busiest(row) or 0.0))[
-        :most
-    ]
+    worst = sorted(lines, key=_order)[:most]
     rows = [
         (
             [str(row["case"]).split("[")[0], row["label"] or "", time_text(row.get("profiler_duration"))],
@@ -72,8 +72,12 @@ def findings_view(findings: Sequence[Finding]) -> Group:
     )
 
 
+def _order(row: Mapping[str, Any]) -> tuple[int, bool, float]:
+    return {"ok": 1, "skipped": 2}.get(row["status"], 0), row["bound"] == "launch", _busiest(row) or 0.0
+
+
 def _style_of(row: Mapping[str, Any]) -> str:
-    return "red" if row["status"] != "ok" else ""
+    return {"ok": "", "skipped": "yellow"}.get(row["status"], "red")
 
 
 def _busiest(row: Mapping[str, Any]) -> float | None:
@@ -114,7 +118,7 @@ def profile_table(lines: Sequence[dict[str, Any]]) -> FittedTable:
     named = [
         (
             (row["case"].split("[")[0], row["label"], *(line[i] for i in filled)),
-            None if row["status"] == "ok" else "red",
+            _style_of(row) or None,
         )
         for row, line in zip(lines, cells, strict=True)
     ]

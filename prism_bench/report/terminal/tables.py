@@ -96,14 +96,16 @@ def fitted(title: str, columns: Sequence[FittedColumn], rows: Sequence[Row]) -> 
     """Return a table of these cells; the first one is a name, which loses its middle in a narrow terminal."""
 
     def make(dropped: Collection[str], names: int) -> Table:
-        table = Table(title=title, title_justify="left", box=None, padding=(0, 1, 0, 0), header_style="bold")
+        table = Table(title=title or None, title_justify="left", box=None, padding=(0, 1, 0, 0), header_style="bold")
         kept = [place for place, column in enumerate(columns) if column.title not in dropped]
         for place in kept:
             right = "right" if columns[place].numbers else "left"
             table.add_column(columns[place].title, justify=right, no_wrap=place == 0 or columns[place].numbers)
         for cells, style in rows:
             own = [middle_cut(str(cells[0]), names), *cells[1:]]
-            table.add_row(*(own[place] for place in kept), style=style)
+            # Names of cases have brackets, which are no markup.
+            texts = [Text(cell) if isinstance(cell, str) else cell for cell in own]
+            table.add_row(*(texts[place] for place in kept), style=style)
         return table
 
     going = sorted((column for column in columns if column.goes), key=lambda column: column.goes or 0)
