@@ -11,6 +11,7 @@ from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate
 from prism_bench.analysis.run_analysis import read
 from prism_bench.analysis.summary import implementation
 from prism_bench.report.terminal.catalogue import skipped_reasons
+from prism_bench.report.terminal.profile import profile_view
 from prism_bench.report.terminal.record import summary_view, verdict_text
 from prism_bench.report.view import case_views
 from prism_bench.spec.metric import Budget
@@ -170,3 +171,17 @@ def test_cases_that_were_skipped_for_one_reason_are_one_line():
     assert [f"4 cases of add:triton, scale:triton: {why}", "add[n=3]: out of memory"] == list(
         skipped_reasons([*cases, other])
     )
+
+
+def test_a_profile_lists_what_failed_first_and_what_was_skipped_last():
+    def line(case, status="ok", bound="dram", share=0.5):
+        known = {"case": case, "label": "S1", "status": status, "bound": bound, "evidence": "none", "bytes_verdict": ""}
+        return {**known, "dram_share": share}
+
+    lines = [line("skip[n=1]", "skipped"), line("busy[n=1]", share=0.9), line("null[n=1]", bound="launch"),
+             line("idle[n=1]", share=0.1), line("broken[n=1]", "failed")]  # fmt: skip
+    console = Console(width=80, no_color=True)
+    with console.capture() as captured:
+        console.print(profile_view(lines, []))
+    names = [row.split()[0] for row in captured.get().splitlines() if " S1 " in row]
+    assert ["broken", "idle", "busy", "null", "skip"] == names
