@@ -102,7 +102,10 @@ def test_times_of_another_host_are_not_compared_and_noted_once():
 def test_what_most_copies_have_in_common_on_one_host_is_one_note():
     grave, (note,) = held(copies(1.6, slow="k3"), baseline_of(copies(), "r.json.gz"))
     assert [("k3[n=100]", "end_to_end_time")] == grave
-    assert "end to end time takes 1.60x the baseline's in the median of 10 cases" in note and "divided out" in note
+    assert (
+        "end to end time differs by +60.0 % from the baseline's in the median of 10 cases" in note
+        and "divided out" in note
+    )
 
 
 def test_the_host_of_a_baseline_is_kept(tmp_path):

@@ -132,8 +132,8 @@ def test_pyproject_gets_table_after_its_unchanged_text(shell):
         ({"tests": ""}, ("--with", "pytest"), "tests is a file, and tests/test_kernels.py needs a folder there"),
         ({"place": ""}, ("place",), "place is a file; name the folder of the project"),
         ({}, ("--with", "asw"), "unknown part 'asw'"),
-        ({}, ("--from", "nowhere"), "nowhere does not exist"),
-        ({"src/a.cu": "int main() {}"}, ("--from", "src"), "no CUDA kernel, Triton kernel or PyTorch operator below"),
+        ({}, (".", "nowhere"), "nowhere does not exist"),
+        ({"src/a.cu": "int main() {}"}, (".", "src"), "no CUDA kernel, Triton kernel or PyTorch operator below"),
     ],
 )  # fmt: skip
 def test_invalid_input_exits_2_with_one_line_and_writes_no_file(shell, files, arguments, complaint):

@@ -124,7 +124,7 @@ def test_its_numbers_are_sizes_and_what_is_made_of_them_changes_too(folder: Path
     ("text", "words"),
     [
         ("import torch\nModel = get_inputs = None\n", "defines no get_init_inputs"),
-        (PROBLEM.replace("16384", "1025"), "x0 has 1049600 elements"),
+        (PROBLEM.replace("16384", "1025"), "x0 has 1,049,600 elements"),
         (PROBLEM.replace("[torch.rand(*shape)]", "[3.0]"), "get_inputs gives float"),
         (PROBLEM.replace("return x *", "return 1 / 0 *"), "ZeroDivisionError"),
         (PROBLEM.replace("import torch\n", "import torch; open('/etc/passwd')\n", 1), "FileNotFoundError"),

@@ -9,6 +9,10 @@
     return ordered.length % 2 ? ordered[half] : (ordered[half - 1] + ordered[half]) / 2;
   };
   const share = (value) => `${(value * 100).toFixed(Math.abs(value) >= 0.1 ? 0 : 1)} %`;
+  const change = (ratio) => {
+    const text = ((ratio - 1) * 100).toFixed(1).replace(/^-0\.0$/, "0.0");
+    return `${text.startsWith("-") ? "" : "+"}${text} %`;
+  };
   const named = (metric) => metric.replaceAll("_", " ");
 
   // The chance that Student's t with a whole number of degrees of freedom is within -t and t: M. Abramowitz, I. Stegun,
@@ -158,7 +162,7 @@
   function withheld(one, confirmed, word, size, rules) {
     const ratio = one.deciding.estimate;
     if (one.clock !== null && !confirmed)
-      return `${size} ${word} in time and ${one.cycles.estimate.ratio.toFixed(3)}x in cycles: the SM clock was ${share(Math.abs(Math.expm1(one.clock)))} ${one.clock < 0 ? "lower" : "higher"}`;
+      return `${size} ${word} in time and ${change(one.cycles.estimate.ratio)} in cycles: the SM clock was ${share(Math.abs(Math.expm1(one.clock)))} ${one.clock < 0 ? "lower" : "higher"}`;
     if (Math.abs(ratio.log) <= one.levels)
       return `${size} ${word}, but processes of one side differ by ${share(Math.expm1(one.levels))} here, and ${Math.min(...one.counts)} a side do not exclude that: ${rules.needed} do, or a noise floor`;
     return null;
@@ -207,7 +211,7 @@
       let [verdict, reason] = worded(one, alone[index] <= rules.discoveries, all[index] <= rules.discoveries, suite, rules);
       if (one.cycles && one.deciding === one.cycles && verdict !== "inconclusive") {
         const [low, high] = interval(one.cycles.estimate, rules.confidence);
-        const words = `in cycles ${one.cycles.estimate.ratio.toFixed(3)}x (${low.toFixed(3)} to ${high.toFixed(3)}) at equal SM clocks`;
+        const words = `in cycles ${change(one.cycles.estimate.ratio)} (${change(low).replace(" %", "")} to ${change(high)}) at equal SM clocks`;
         reason = reason ? `${reason} ${words}` : words;
       }
       return { verdict, reason, estimate: one.time.estimate, cycles: one.cycles?.estimate, floor: one.deciding.floor };
