@@ -145,12 +145,16 @@ def _answered(gate: Gate, name: str, answers: Collection[str]) -> set[str]:
 
 
 def _changed(gate: Gate, answers: Collection[str]) -> Iterator[tuple[str, set[str]]]:
-    """Yield each record compared with and the cases that have one of the answers against it; remarks do not count."""
-    for name, record in _THAN.items():
+    """Yield what was compared with and the cases that have one of the answers against it; remarks do not count.
+
+    Two comparisons with the same cases are one: `when last measured and in the baseline`.
+    """
+    texts: dict[frozenset[str], list[str]] = {}
+    for name, text in _THAN.items():
         checks = [check for part in _words_parts(gate, name) for check in part.checks if not check.remark]
-        cases = {check.case for check in checks if check.case and check.answer in answers}
-        if cases:
-            yield record, cases
+        if cases := frozenset(check.case for check in checks if check.case and check.answer in answers):
+            texts.setdefault(cases, []).append(text)
+    yield from ((" and ".join(compared), set(cases)) for cases, compared in texts.items())
 
 
 def _passed(gate: Gate) -> str:

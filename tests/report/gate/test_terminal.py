@@ -77,6 +77,15 @@ def test_missed_budgets_hide_nothing_that_became_faster():
     assert text.startswith("Below budget: 1 budget missed, 2 cases faster than when last measured, none slower.")
 
 
+def test_the_same_cases_of_two_comparisons_are_named_once():
+    text = shown(gate_of(OK, more=[against("last", faster=2), against("baseline", faster=2)]))
+    assert text.startswith("Better: 2 cases faster than when last measured and in the baseline, none slower.")
+    text = shown(gate_of(OK, more=[against("last", faster=2), against("baseline", faster=1)]))
+    assert text.startswith(
+        "Better: 2 cases faster than when last measured, 1 case faster than in the baseline, none slower."
+    )
+
+
 def test_what_statistics_leave_open_is_never_as_fast():
     """Nothing that is undecided is counted as the same, and what is mostly undecided is no green sentence."""
     sentences = {
