@@ -11,15 +11,19 @@ from prism_bench.io import project
 
 if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
-    from prism_bench.workflows.compile_table import Changes, SourceCuts
+    from prism_bench.workflows.compile_table import CodeComparison, SourceCuts
 
 NAME = "compile"
 TABLE = Path("reports/compile/resources.csv")
 _AgainstOption = Annotated[
-    str | None, typer.Option(help="Report the kernels whose code changed since a commit, a run record or a table.")
+    str | None,
+    typer.Option(help="Report the cases whose code, launch or inputs changed since a commit, a run record or a table."),
 ]
 _FailOption = Annotated[
-    bool, typer.Option("--fail-on-change", help="End with 1 where any code changed, not only where spills grew.")
+    bool,
+    typer.Option(
+        "--fail-on-change", help="End with 1 where anything changed or is not comparable, not only where spills grew."
+    ),
 ]
 
 
@@ -38,8 +42,12 @@ def command(
 
     The registers, spills and shared memory are compared with reports/compile/resources.csv, which --write makes anew;
     --write --against TABLE writes that one. With --verbose the host code that is cut out of sources is shown first.
+
+    Ends with 1 where a kernel does not compile, spills grew, or registers grew beyond an allowance; with --against
+    where a kernel does not compile or spills grew, and with --fail-on-change also where code, launch or inputs changed
+    or the old side does not compile. A record has no launches and inputs, and a table only resources.
     """
-    from prism_bench.report.terminal.catalogue import compile_json, compile_table, cuts_json
+    from prism_bench.report.terminal.catalogue import compile_json, compile_table, complaint_lines, cuts_json
     from prism_bench.workflows import compile_table as check
 
     kernels, patterns = options.open_catalogue(catalogue), options.patterns(cases, filter)
@@ -53,20 +61,20 @@ def command(
     chosen = check.whole_kernels(kernels, patterns) if write and patterns else patterns
     with options.err().status("compiling") as status:
         rows, complaints = check.compile_check(kernels, chosen, architectures, status.update)
-    complaints += [] if write else check.worsened(rows, stored)
+    grown = [] if write else check.worsened(rows, stored)
     if write:
-        check.write_table(table, check.merged_table(stored, rows, kernels.kernels))
+        check.write_table(table, check.merged_table(stored, check.whole(rows, complaints), kernels.kernels))
     left_out = check.left_out(kernels, chosen, architectures)
     if json:
         shown = {} if cuts is None else {"cuts": cuts_json(cuts)}
-        options.print_json({**compile_json(rows, complaints, left_out), **shown})
+        options.print_json({**compile_json(rows, [*complaints, *grown], left_out), **shown})
     else:
         options.out().print(compile_table(rows, architectures))
         for line in check.together(left_out):
             options.line(line, "dim")
-        for complaint in complaints:
-            options.line(f"{complaint.kernel}: {complaint.message}", "red")
-    raise SystemExit(1 if complaints or kernels.problems else 0)
+        for line in (*complaint_lines(complaints), *(f"{growth.kernel}: {growth.message}" for growth in grown)):
+            options.line(line, "red")
+    raise SystemExit(1 if complaints or grown or kernels.problems else 0)
 
 
 def _table(against: str | None, *, write: bool) -> Path:
@@ -99,31 +107,35 @@ def _end_against(
     json: bool,
 ) -> NoReturn:
     """Print what changed; end with 1 where spills grew, something does not compile, or, if asked, anything changed."""
+    from dataclasses import replace
+
     from prism_bench.report.terminal.catalogue import changes_json, changes_view
-    from prism_bench.workflows.compile_table import without_compiler
+    from prism_bench.workflows.compile_table import Complaint, without_compiler
 
     with options.err().status("compiling"):
-        changes, complaints = _changes(against, kernels, patterns, architectures)
+        comparison = _changes(against, kernels, patterns, architectures)
+    unusable = [Complaint(problem.path.stem, f"cannot be used: {problem}") for problem in kernels.problems]
+    comparison = replace(comparison, complaints=[*comparison.complaints, *unusable])
     left_out = without_compiler(kernels, patterns)
     options.show(
-        lambda: changes_json(against, changes, complaints, left_out),
-        lambda: changes_view(against, changes, complaints, left_out),
+        lambda: changes_json(against, comparison, left_out),
+        lambda: changes_view(against, comparison, left_out),
         json=json,
     )
-    bad = (
-        complaints or kernels.problems or any(change.spills_grew for change in changes) or (fail_on_change and changes)
-    )
-    raise SystemExit(1 if bad else 0)
+    changes = comparison.changes
+    bad = comparison.complaints or any(change.spills_grew for change in changes)
+    raise SystemExit(1 if bad or (fail_on_change and (changes or comparison.uncompared)) else 0)
 
 
-def _changes(against: str, kernels: "Catalogue", patterns: Sequence[str], architectures: Sequence[str]) -> "Changes":
+def _changes(
+    against: str, kernels: "Catalogue", patterns: Sequence[str], architectures: Sequence[str]
+) -> "CodeComparison":
     """Return what changed since a table (`.csv`), a record, or a commit, and what does not compile."""
     from prism_bench.catalogue import discover
     from prism_bench.errors import UsageError
     from prism_bench.record import store
     from prism_bench.run.builds import checked_out, repository_of
     from prism_bench.workflows import compile_table
-    from prism_bench.workflows import compile_table as compile_against
 
     path = Path(against)
     if path.suffix == ".csv":
@@ -133,13 +145,13 @@ def _changes(against: str, kernels: "Catalogue", patterns: Sequence[str], archit
         rows, complaints = compile_table.compile_check(
             kernels, compile_table.whole_kernels(kernels, patterns), architectures
         )
-        return compile_against.since_table(stored, rows), complaints
+        return compile_table.since_table(stored, rows, complaints)
     if path.is_file():
-        return compile_against.since_record(store.read(path), kernels, patterns)
+        return compile_table.since_record(store.read(path), kernels, patterns)
     folder = kernels.folder.resolve()
     repository = repository_of(folder)
     with checked_out(against, repository) as tree:
         old = tree / folder.relative_to(repository)
         if not old.is_dir():
             raise UsageError(f"--against {against}: that commit has no folder {folder.relative_to(repository)}")
-        return compile_against.since_catalogue(discover(old), kernels, patterns, architectures)
+        return compile_table.since_catalogue(discover(old), kernels, patterns, architectures, tree)

@@ -2,30 +2,41 @@
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 from prism_bench.analysis.build_identity import BuildIdentity, build_change
+from prism_bench.analysis.compare.selection import ChangeReason, SelectedCase
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import nvrtc_architectures, nvrtc_version
 from prism_bench.compilation.cubin import Resources, code_bytes
 from prism_bench.compilation.host_source.device_side import Cut
 from prism_bench.compilation.languages import BuildRequest, BuiltCode, build, build_request, language, request_of
 from prism_bench.compilation.languages.building import source_identity
-from prism_bench.compilation.listing import EntryDifference, EntryFacts, code_differences
+from prism_bench.compilation.listing import EntryDifference, EntryFacts
 from prism_bench.compilation.program import cut_source, is_prebuilt, toolchain_of
-from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ResultsError, UsageError
+from prism_bench.errors import (
+    BackendUnavailable,
+    CompilationFailed,
+    PrismBenchError,
+    ResultsError,
+    UsageError,
+    described,
+)
 from prism_bench.io.files import write_atomically
 from prism_bench.record.run_record import RunRecord
+from prism_bench.run.builds import Build
 from prism_bench.run.precompile import on_all_cores
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.launch import Instance
 from prism_bench.units import count_text
-from prism_bench.workflows.case_code import CaseCode, CodeJob, Outcome, compiled_jobs, job_of, machine_code
+from prism_bench.workflows.case_code import CaseCode, CodeJob, compiled_jobs, job_of
+from prism_bench.workflows.pairs import selected
 
 
 def table_text(rows: Iterable[Any], columns: Sequence[str] = ()) -> str:
@@ -93,22 +104,35 @@ def compile_check(
 ) -> tuple[list[CompileRow], list[Complaint]]:
     """Compile every entry that the chosen kernels' cases launch, and with `edges` those that only edges launch.
 
-    Return the rows and the complaints of the compiler. Raises BackendUnavailable if NVRTC is missing.
+    Return the rows, and a complaint for each launch that raises and each source or entry that does not compile; the
+    other entries have their rows. Raises BackendUnavailable if NVRTC is missing.
     """
-    jobs = [
-        job
-        for architecture in architectures
-        for job in launched(catalogue, filters, architecture, edges)
-        if not missing_compiler(job.language)
-    ]
+    failures: dict[Complaint, dict[str, None]] = {}  # with the architectures of each
+    jobs: list[BuildRequest] = []
+    for architecture in architectures:
+        refused: list[Complaint] = []
+        requests = launched(catalogue, filters, architecture, edges, refused)
+        jobs += [job for job in requests if not missing_compiler(job.language)]
+        for complaint in refused:
+            failures.setdefault(complaint, {})[architecture] = None
     jobs.sort(key=lambda job: (-len(job.instances), job.source))  # the longest first: no core waits for the last
     rows: list[CompileRow] = []
-    complaints: list[Complaint] = []
-    for job, (entries, complaint) in zip(jobs, on_all_cores(_compile, jobs), strict=True):
+    for job, (entries, causes) in zip(jobs, on_all_cores(_compile, jobs), strict=True):
         report(kernel_of(job))
         rows += entries
-        complaints += [Complaint(kernel_of(job), complaint)] if complaint else []
+        for cause in causes:
+            complaint = Complaint(kernel_of(job), cause.replace(f" for sm_{job.architecture}:", ":", 1))
+            failures.setdefault(complaint, {})[job.architecture] = None
+    complaints = [_on_some(complaint, failed, architectures) for complaint, failed in failures.items()]
     return sorted(rows, key=lambda row: row.key), sorted(complaints, key=lambda complaint: complaint.kernel)
+
+
+def _on_some(complaint: Complaint, failed: Collection[str], architectures: Sequence[str]) -> Complaint:
+    """Return the complaint, with its architectures where it does not hold for all of them."""
+    named = [f"sm_{architecture}" for architecture in architectures if architecture in failed]
+    if len(named) == len(architectures):
+        return complaint
+    return replace(complaint, message=f"on {', '.join(named)}: {complaint.message}")
 
 
 def missing_compiler(language_name: str) -> str | None:
@@ -140,15 +164,32 @@ def kernel_of(request: BuildRequest) -> str:
 
 
 def launched(
-    catalogue: Catalogue, filters: Sequence[str] = (), architecture: str = "90", edges: bool = True
+    catalogue: Catalogue,
+    filters: Sequence[str] = (),
+    architecture: str = "90",
+    edges: bool = True,
+    refused: list[Complaint] | None = None,
 ) -> list[BuildRequest]:
-    """Return a request per source and options, with all instances that the cases (and `edges`) launch."""
+    """Return a request per source and options, with all instances that the cases (and `edges`) launch.
+
+    What a launch raises is added to `refused`, once for all cases of a kernel; without that list it is raised.
+    """
     sources: dict[BuildRequest, dict[Instance, None]] = {}
+    problems: dict[tuple[str, str], Complaint] = {}
     device = device_of(architecture)
     for case in [*catalogue.cases(filters), *(catalogue.edges(filters) if edges else ())]:
-        instances = () if case.plan.refusal(device) else case.plan.instances(device)
-        if instances:
-            sources.setdefault(request_of(case.spec, (), architecture), {}).update(dict.fromkeys(instances))
+        try:
+            instances = () if case.plan.refusal(device) else case.plan.instances(device)
+            if instances:
+                sources.setdefault(request_of(case.spec, (), architecture), {}).update(dict.fromkeys(instances))
+        except Exception as error:  # a spec may raise anything
+            if refused is None:
+                raise
+            cause = described(error)
+            shown = cause if case.name in cause else f"{case.name}: {cause}"
+            problems.setdefault((case.kernel, cause.replace(case.name, case.kernel)), Complaint(case.kernel, shown))
+    if refused is not None:
+        refused += problems.values()
     requests = [replace(source, instances=tuple(sorted(sources[source], key=str))) for source in sources]
     return sorted(requests, key=lambda request: (request.source, request.options))
 
@@ -170,7 +211,7 @@ def left_out(
     for case in [*catalogue.cases(filters), *catalogue.edges(filters)]:
         chosen.setdefault(case.kernel, []).append(case)
     reasons = (
-        (name, architecture, [case.plan.refusal(device_of(architecture)) for case in cases])
+        (name, architecture, [_refusal(case, device_of(architecture)) for case in cases])
         for name, cases in chosen.items()
         for architecture in architectures
     )
@@ -181,9 +222,17 @@ def left_out(
     ]
 
 
+def _refusal(case: Case, device: Device) -> str | None:
+    """Return why the device cannot run the case; None also where the spec raises, which its launch reports."""
+    try:
+        return case.plan.refusal(device)
+    except Exception:  # a spec may raise anything
+        return None
+
+
 def without_compiler(catalogue: Catalogue, filters: Sequence[str] = ()) -> list[Complaint]:
     """Return the variants whose compiler is not installed here, and why."""
-    languages = {case.kernel: case.spec.language for case in [*catalogue.cases(filters), *catalogue.edges(filters)]}
+    languages = {case.kernel: case.spec.language for case in _cases(catalogue, filters)}
     return [
         Complaint(name, why)
         for name, language_name in languages.items()
@@ -206,12 +255,27 @@ def device_of(architecture: str) -> Device:
     return Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=int(architecture.rstrip("af")))
 
 
-def _compile(job: BuildRequest) -> tuple[list[CompileRow], str | None]:
+def _compile(job: BuildRequest) -> tuple[list[CompileRow], list[str]]:
+    """Return the rows of the request's entries, and why others have none: each is compiled by itself, then."""
+    rows, cause = _rows(job)
+    if cause is None or len(job.instances) == 1:
+        return rows, [cause] if cause else []
+    causes: dict[str, None] = {}
+    for instance in job.instances:
+        more, reason = _rows(replace(job, instances=(instance,)))
+        if reason in causes and not rows:  # no entry is to blame: it is the source
+            return [], [cause]
+        rows += more
+        causes |= {reason: None} if reason else {}
+    return rows, list(causes) or [cause]
+
+
+def _rows(job: BuildRequest) -> tuple[list[CompileRow], str | None]:
     """Return the rows of the request's entries, or none with the compiler's message."""
     try:
         built = build(job)
-    except PrismBenchError as error:
-        return [], str(error)
+    except Exception as error:  # of a source that is no text, too
+        return [], described(error)
     return [
         CompileRow(
             kernel=kernel_of(job),
@@ -284,6 +348,12 @@ def write_table(path: Path, rows: Iterable[CompileRow]) -> None:
     write_csv(sorted(rows, key=lambda row: row.key), path, columns)
 
 
+def whole(rows: Iterable[CompileRow], complaints: Iterable[Complaint]) -> list[CompileRow]:
+    """Return the rows of the kernels without a complaint: a table keeps the former rows of the others."""
+    failed = {complaint.kernel.partition(":")[0] for complaint in complaints}
+    return [row for row in rows if row.kernel.partition(":")[0] not in failed]
+
+
 def merged_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow], known: Iterable[str]) -> list[CompileRow]:
     """Replace the stored rows of each kernel and architecture that was compiled anew; drop kernels not known."""
     rows, known = list(rows), set(known)
@@ -307,20 +377,25 @@ def require_known(architectures: Iterable[str]) -> None:
             raise UsageError(f"architecture '{architecture}' is none that NVRTC {nvrtc_version()} knows: {listed}")
 
 
-# Changes of machine code since a commit, a run record or a stored table; no GPU is needed.
+# Changes since a commit, a run record or a stored table; no GPU is needed.
+
+What = ChangeReason | Literal["new", "gone"]
 
 
 @dataclass(frozen=True)
 class CodeChange:
-    """One kernel whose machine code changed on an architecture, with its entries that differ.
+    """Cases of one kernel that changed on an architecture, what changed of them, and the entries that differ.
 
-    `note` is why instructions are not listed, or in what else the code differs.
+    `note` is why instructions are not listed, or in what else the code differs. `cases` is empty where the changes
+    are known by entries alone.
     """
 
     kernel: str
     architecture: str
     entries: tuple[EntryDifference, ...]
     note: str | None = None
+    reasons: tuple[What, ...] = ("code",)
+    cases: tuple[str, ...] = ()
 
     @property
     def spills_grew(self) -> bool:
@@ -328,62 +403,156 @@ class CodeChange:
         return any(entry.spills_grew for entry in self.entries)
 
 
-Changes = tuple[list[CodeChange], list[Complaint]]
-_Key = tuple[str, str, tuple[str, ...]]  # kernel, architecture, compiler options
+@dataclass(frozen=True)
+class CodeComparison:
+    """What changed, what does not compile, and what cannot be compared although it compiles, each with the cause.
 
-
-def since_catalogue(old: Catalogue, new: Catalogue, filters: Sequence[str], architectures: Sequence[str]) -> Changes:
-    """Return the changes between two catalogues, and the complaints about sources of the new one that do not compile.
-
-    Only sources whose text, headers or entries differ are compiled.
+    `compared` is the number of cases (of a table: entries) that are on both sides. `facts` names what was compared of
+    them, `limit` what the old side does not have.
     """
-    before, after = (_jobs(catalogue, filters, architectures) for catalogue in (old, new))
-    differing = [key for key in {**before, **after} if before.get(key) != after.get(key)]
-    built = compiled_jobs(job for key in differing for side in (before, after) if (job := side.get(key)))
-    pairs = {key: tuple(built[side[key]] if key in side else None for side in (before, after)) for key in differing}
-    complaints = [Complaint(key[0], now) for key, (_, now) in pairs.items() if isinstance(now, str)]
-    changes = [_change(key, was, now) for key, (was, now) in pairs.items() if not isinstance(now, str)]
-    return [change for change in changes if change], complaints
+
+    changes: list[CodeChange]
+    complaints: list[Complaint]
+    uncompared: list[Complaint]
+    compared: int
+    facts: str = "machine code, launches and inputs"
+    limit: str = ""
 
 
-def _jobs(catalogue: Catalogue, filters: Sequence[str], architectures: Sequence[str]) -> dict[_Key, CodeJob]:
-    known = {*catalogue.kernels, *catalogue.aliases, *catalogue.families}
-    chosen = [pattern for pattern in filters if pattern.partition(":")[0].partition("[")[0] in known]
-    if filters and not chosen:
-        return {}
-    requests = (request for architecture in architectures for request in launched(catalogue, chosen, architecture))
-    return {
-        (kernel_of(request), request.architecture, request.options): job_of(request)
-        for request in requests
-        if not missing_compiler(request.language)
-    }
+def since_catalogue(
+    old: Catalogue, new: Catalogue, filters: Sequence[str], architectures: Sequence[str], tree: Path | None = None
+) -> CodeComparison:
+    """Return the changes between two catalogues, case by case, as `compare` selects what it measures.
+
+    Every source of the new catalogue is compiled, and of the old one those that differ. Messages name files of the old
+    side relative to `tree`.
+    """
+    sides = [_known(catalogue, filters) for catalogue in (old, new)]
+    for pattern in filters:
+        if not any(pattern in patterns for patterns in sides):
+            new.cases([pattern])  # raises what is wrong with it
+    cases = [_cases(catalogue, filters) for catalogue in (old, new)]
+    _, complaints = compile_check(new, sides[1], architectures) if cases[1] else ([], [])
+    uncompared = [
+        Complaint(problem.path.stem, _below(tree, f"cannot be used on the old side: {problem}"))
+        for problem in old.problems
+        if problem.path.stem in new.kernels
+    ]
+    changes: list[CodeChange] = []
+    names: set[str] = set()
+    for architecture in architectures:
+        before, after = ({case.name: case for case in side if _is_compiled(case, architecture)} for side in cases)
+        shared = [name for name in after if name in before]
+        names.update(shared)
+        a, b = (
+            Build("", catalogue, tuple(side[name] for name in shared))
+            for catalogue, side in ((old, before), (new, after))
+        )
+        selection = selected((a, b), device_of(architecture), "machine code")
+        for case in selection.cases:
+            problem = (case.problem or "").replace(f" for sm_{architecture}:", ":", 1)
+            kernel = after[case.case].kernel
+            if case.role != "does not build" or any(_is_of(complaint, kernel, problem) for complaint in complaints):
+                continue  # where no side compiles, the new one is to be corrected
+            if case.broken == "b":
+                complaints.append(Complaint(kernel, problem))
+            elif not any(complaint.kernel == kernel for complaint in uncompared):
+                uncompared.append(Complaint(kernel, _below(tree, f"does not compile on the old side: {problem}")))
+        changes += _changed(selection.cases, after, architecture)
+        changes += _on_one_side(before, after, architecture)
+    return CodeComparison(changes, complaints, uncompared, len(names))
 
 
-def _change(key: _Key, before: Outcome, after: Outcome) -> CodeChange | None:
-    """Return the change of one source; None if its machine code is the same."""
-    was, now = (outcome if isinstance(outcome, BuiltCode) else None for outcome in (before, after))
-    if (was and now and machine_code(was) == machine_code(now)) or not (was or now):
-        return None
-    entries, note = code_differences(*(CaseCode("", compiled=built).entries for built in (was, now)))
-    return CodeChange(key[0], key[1], entries, note)
+def _known(catalogue: Catalogue, filters: Sequence[str]) -> list[str]:
+    """Return the filters that the catalogue knows: the other side of a comparison may be the one that has a kernel."""
+    known: list[str] = []
+    for pattern in filters:
+        with suppress(PrismBenchError):
+            catalogue.cases([pattern])
+            known.append(pattern)
+    return known
 
 
-def since_record(record: RunRecord, catalogue: Catalogue, filters: Sequence[str]) -> Changes:
+def _cases(catalogue: Catalogue, filters: Sequence[str]) -> list[Case]:
+    """Return the cases and edges of those filters that the catalogue knows, without input regimes of the edges."""
+    known = _known(catalogue, filters)
+    edges = [] if filters and not known else catalogue.edges(known)
+    return [*(catalogue.cases(known) if known or not filters else ()), *(case for case in edges if not case.is_regime)]
+
+
+def _is_compiled(case: Case, architecture: str) -> bool:
+    return not _refusal(case, device_of(architecture)) and not missing_compiler(case.spec.language)
+
+
+def _is_of(complaint: Complaint, kernel: str, problem: str) -> bool:
+    """Return whether the complaint is of that kernel, or of a source whose problem it is."""
+    return complaint.kernel == kernel or problem in complaint.message
+
+
+def _below(tree: Path | None, text: str) -> str:
+    return text.replace(f"{tree}/", "") if tree else text
+
+
+def _changed(selection: Sequence[SelectedCase], cases: Mapping[str, Case], architecture: str) -> list[CodeChange]:
+    """Return the changes of the selected cases, those of a kernel together that changed alike."""
+    groups: dict[tuple[str, tuple[ChangeReason, ...], str | None], list[SelectedCase]] = {}
+    for case in selection:
+        if case.reasons:
+            groups.setdefault((cases[case.case].kernel, case.reasons, case.note), []).append(case)
+    changes: list[CodeChange] = []
+    for (kernel, reasons, note), alike in groups.items():
+        entries = {entry.entry: entry for case in alike for entry in case.differences}
+        changed = tuple(case.case for case in alike)
+        changes.append(CodeChange(kernel, architecture, tuple(entries.values()), note, reasons, changed))
+    return changes
+
+
+def _on_one_side(before: Mapping[str, Case], after: Mapping[str, Case], architecture: str) -> list[CodeChange]:
+    """Return the cases that only one side has by kernel, with the entries of the new ones."""
+    groups: dict[tuple[str, What], list[Case]] = {}
+    sides: tuple[tuple[What, Mapping[str, Case], Mapping[str, Case]], ...]
+    sides = ("new", after, before), ("gone", before, after)
+    for reason, side, other in sides:
+        for case in (case for name, case in side.items() if name not in other):
+            groups.setdefault((case.kernel, reason), []).append(case)
+    jobs: dict[str, CodeJob] = {}
+    for (_, reason), cases in groups.items():
+        for case in cases if reason == "new" else ():
+            with suppress(Exception):  # `compile_check` reports what the spec or its source raises
+                if case.spec.source and (request := build_request(case, device_of(architecture))):
+                    jobs[case.name] = job_of(request)
+    built = compiled_jobs(jobs.values())
+    changes: list[CodeChange] = []
+    for (kernel, reason), cases in groups.items():
+        codes = [built[jobs[case.name]] for case in cases if case.name in jobs]
+        entries = [CaseCode("", compiled=code).entries for code in codes if isinstance(code, BuiltCode)]
+        facts = {entry: EntryFacts(compiled.resources) for side in entries for entry, compiled in side.items()}
+        added = tuple(EntryDifference(entry, None, numbers, {}, None) for entry, numbers in facts.items())
+        changes.append(CodeChange(kernel, architecture, added, None, (reason,), tuple(case.name for case in cases)))
+    return changes
+
+
+def since_record(record: RunRecord, catalogue: Catalogue, filters: Sequence[str]) -> CodeComparison:
     """Return the cases whose machine code is not that of the record, on the record's own architecture."""
     known = {case.name: case for case in record.cases if case.code.get("sass") and case.code.get("architecture")}
     if not known:
         raise UsageError("the record knows no machine code: one of a GPU does")
     jobs: dict[str, CodeJob] = {}
-    for case in catalogue.cases(filters):
+    complaints: list[Complaint] = []
+    cases = catalogue.cases(filters)
+    for case in cases:
         if case.name not in known:
             continue
         device = device_of(str(known[case.name].code["architecture"]).removeprefix("sm_"))
-        request = None if case.plan.refusal(device) else build_request(case, device)
-        if request and not missing_compiler(request.language):
-            jobs[case.name] = job_of(request)
+        try:
+            request = None if case.plan.refusal(device) else build_request(case, device)
+            if request and not missing_compiler(request.language):
+                jobs[case.name] = job_of(request)
+        except Exception as error:  # a spec may raise anything
+            complaints.append(Complaint(case.name, described(error)))
     built = compiled_jobs(jobs.values())
     outcomes = {name: built[job] for name, job in jobs.items()}
-    complaints = [Complaint(name, outcome) for name, outcome in outcomes.items() if isinstance(outcome, str)]
+    complaints += [Complaint(name, outcome) for name, outcome in outcomes.items() if isinstance(outcome, str)]
     sources = {name: source_identity(job.request) for name, job in jobs.items()}
     changes: list[CodeChange] = []
     for name, built in outcomes.items():
@@ -392,8 +561,12 @@ def since_record(record: RunRecord, catalogue: Catalogue, filters: Sequence[str]
             difference = EntryDifference(name, _recorded_facts(code), _largest(built), {}, None)
             change = build_change(BuildIdentity.of(code), BuildIdentity(built.language, built.compiler, sources[name]))
             note = "a record has the resources of a case, and no instructions" + (f"; {change.words}" if change else "")
-            changes.append(CodeChange(name, str(code["architecture"]).removeprefix("sm_"), (difference,), note))
-    return changes, complaints
+            architecture = str(code["architecture"]).removeprefix("sm_")
+            changes.append(CodeChange(name, architecture, (difference,), note, cases=(name,)))
+    lacking = len([case for case in cases if case.name not in known])
+    limit = "a record has neither launches nor inputs to compare"
+    limit += f", and this one no machine code of {count_text(lacking, 'case')}" if lacking else ""
+    return CodeComparison(changes, complaints, [], len(outcomes), "machine code", limit)
 
 
 def _recorded_facts(code: Mapping[str, object]) -> EntryFacts:
@@ -409,7 +582,9 @@ def _largest(built: BuiltCode) -> EntryFacts:
     return EntryFacts(Resources(max((resources.registers for resources in used), default=0), 0, spilled, 0, shared))
 
 
-def since_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow]) -> list[CodeChange]:
+def since_table(
+    stored: Iterable[CompileRow], rows: Iterable[CompileRow], complaints: list[Complaint]
+) -> CodeComparison:
     """Return the entries whose resources differ from a stored table, which has no instructions to compare."""
     before, after = ({row.key: row for row in side} for side in (stored, rows))
     fresh = {(row.kernel, row.architecture) for row in after.values()}
@@ -421,7 +596,9 @@ def since_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow]) -> lis
             kernel, entry, architecture = key
             difference = EntryDifference(entry, _row_facts(before.get(key)), _row_facts(after.get(key)), {}, None)
             changes.append(CodeChange(kernel, architecture, (difference,), note))
-    return changes
+    limit = "a table has neither instructions nor launches nor inputs to compare"
+    shared = sum(key in before for key in after)
+    return CodeComparison(changes, complaints, [], shared, "registers, spills and shared memory", limit)
 
 
 def _row_facts(row: CompileRow | None) -> EntryFacts | None:
@@ -466,8 +643,9 @@ def source_cuts(catalogue: Catalogue, filters: Sequence[str] = ()) -> list[Sourc
         if case.spec.language == CUDA:
             key = case.spec.source_file, case.spec.options
             names.setdefault(key, {})[case.kernel] = case.spec
-            entries.setdefault(key, set()).update(case.plan.entries(Device()))
-    return [_cuts(*key, tuple(names[key]), entries[key]) for key in sorted(names)]
+            with suppress(Exception):  # a spec may raise anything
+                entries.setdefault(key, set()).update(case.plan.entries(Device()))
+    return [_cuts(*key, tuple(names[key]), entries.get(key, set())) for key in sorted(names)]
 
 
 def _cuts(source: Path, options: tuple[str, ...], kernels: tuple[str, ...], entries: set[str]) -> SourceCuts:

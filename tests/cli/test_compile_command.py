@@ -1,7 +1,11 @@
 """`prism-bench compile`: exit codes, the stored table, JSON, and what is said where there is no compiler."""
 
+import os
 import shutil
+import signal
 import subprocess
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,16 +100,181 @@ def test_without_a_compiler_it_says_what_to_install(shell, toys, monkeypatch):
     assert pip_install("compile") in found.err
 
 
-@pytest.fixture
-def history(tmp_path, toys):
-    """A repository with the toys, whose triple was changed since the only commit."""
-    kernels = Path(shutil.copytree(toys[1], tmp_path / "history" / "kernels"))
+def changed(path, old, new):
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def committed(kernels):
     for words in (("init", "-q"), ("add", "."), ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one")):
         subprocess.run(["git", "-C", kernels.parent, *words], check=True)
-    source = kernels / "arith" / "triple.cu"
-    source.write_text(source.read_text().replace("3.0f * x[i]", "sqrtf(x[i])"))
+
+
+@pytest.fixture
+def kernels(tmp_path, toys):
+    """A copy of the toys in the folder of a project."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(toys[1], tmp_path / "history" / "kernels", ignore=ignored))
+
+
+@pytest.fixture
+def history(kernels):
+    """A repository with the toys, whose triple was changed since the only commit."""
+    committed(kernels)
+    changed(kernels / "arith" / "triple.cu", "3.0f * x[i]", "sqrtf(x[i])")
     (kernels / "arith" / "double.cu").write_text("// a remark\n" + (kernels / "arith" / "double.cu").read_text())
     return "compile", "--catalogue", kernels, *HOPPER, "--against"
+
+
+def since_head(kernels, *more):
+    return "compile", "--catalogue", kernels, *HOPPER, "--against", "HEAD", *more
+
+
+def test_that_no_kernels_changed_is_said_where_all_were_compiled_and_are_the_same(nvrtc, shell, kernels):
+    committed(kernels)
+    (kernels / "arith" / "double.cu").write_text("// a remark\n" + (kernels / "arith" / "double.cu").read_text())
+    last = "no kernels changed since HEAD: machine code, launches and inputs are the same"
+    assert (0, last) == (shell(*since_head(kernels)).code, shell(*since_head(kernels)).out.strip())
+    found = shell(*since_head(kernels, "--fail-on-change", "--json"))
+    assert (0, last, []) == (found.code, found.json["verdict"], found.json["changes"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("block=128", "block=64", "launch"),
+        ('In("x", "n")', 'In("x", "n", fill=uniform())', "inputs"),
+    ],
+)
+def test_another_launch_or_other_inputs_are_a_change_of_the_same_code(nvrtc, shell, kernels, old, new, reason):
+    committed(kernels)
+    changed(kernels / "arith" / "triple.py", old, new)
+    changed(kernels / "arith" / "triple.py", "Workload, exact", "Workload, exact, uniform")
+    found = shell(*since_head(kernels, "--json"))
+    (change,) = found.json["changes"]
+    assert ("triple", [reason], []) == (change["kernel"], change["reasons"], change["code_difference"])
+    assert ["triple[n=1000]", "triple[n=1]"] == change["cases"]
+    assert (0, 1) == (found.code, shell(*since_head(kernels, "--fail-on-change")).code)
+    printed = shell(*since_head(kernels)).out
+    assert f"triple on sm_90: {reason} (triple[n=1000], triple[n=1])" in printed
+    assert "no kernels" not in printed
+    assert "launch or inputs of 2 cases changed since HEAD, not the code" in printed
+
+
+@pytest.mark.parametrize("side", ["old", "new", "both"])
+def test_a_kernel_that_does_not_compile_on_a_side_is_not_said_to_be_the_same(nvrtc, shell, kernels, side):
+    source = kernels / "arith" / "triple.cu"
+    good, bad = source.read_text(), source.read_text().replace("const int i", "const integer i")
+    source.write_text(good if side == "new" else bad)
+    committed(kernels)
+    source.write_text(good if side == "old" else bad)
+    found = shell(*since_head(kernels, "--json"))
+    listed = "uncompared" if side == "old" else "complaints"
+    other = "complaints" if side == "old" else "uncompared"
+    (complaint,) = found.json[listed]
+    assert ("triple", []) == (complaint["kernel"], found.json[other])
+    assert 'identifier "integer" is undefined' in complaint["message"]
+    assert (0 if side == "old" else 1) == found.code
+    assert 1 == shell(*since_head(kernels, "--fail-on-change")).code
+    printed = shell(*since_head(kernels)).out
+    assert "1 kernel not compared with HEAD: triple" in printed
+    assert "no kernels" not in printed
+
+
+def test_a_launch_that_raises_and_a_spec_that_cannot_be_used_are_not_said_to_be_the_same(nvrtc, shell, kernels):
+    committed(kernels)
+    changed(kernels / "arith" / "triple.py", "-(-n // 128)", "-(-n // (device.sm_count - 132))")
+    changed(kernels / "arith" / "triple.py", "lambda n: Launch", "lambda n, device: Launch")
+    changed(kernels / "arith" / "double.py", "spec = ", "gone\nspec = ")
+    found = shell(*since_head(kernels, "--json"))
+    messages = {one["kernel"]: one["message"] for one in found.json["complaints"]}
+    assert {"double", "triple"} == set(messages)
+    assert "ZeroDivisionError" in messages["triple"]
+    assert (1, True) == (found.code, "2 kernels not compared with HEAD" in found.json["verdict"])
+
+
+def test_new_and_removed_kernels_are_changes(nvrtc, shell, kernels):
+    committed(kernels)
+    for suffix in (".cu", ".py"):
+        (kernels / "arith" / f"triple{suffix}").rename(kernels / "arith" / f"thrice{suffix}")
+    found = shell(*since_head(kernels, "--json"))
+    assert {("thrice", "new"), ("triple", "gone")} == {
+        (one["kernel"], *one["reasons"]) for one in found.json["changes"]
+    }
+    assert 0 == found.code
+    assert {"triple"} == {one["kernel"] for one in shell(*since_head(kernels, "--json"), "triple").json["changes"]}
+    assert (2, True) == ((found := shell(*since_head(kernels), "tripel")).code, "unknown kernel" in found.err)
+
+
+@pytest.mark.parametrize("word", ["old.csv", "old.json.gz"])
+def test_a_table_and_a_record_are_said_to_lack_launches(nvrtc, shell, toys, kernels, word):
+    arguments = "compile", "--catalogue", kernels, *HOPPER, "--against", word
+    if word == "old.csv":
+        assert 0 == shell("compile", *toys, *HOPPER, "--against", word, "--write").code
+    else:
+        code = {"sass": "of another kernel", "architecture": "sm_90"}
+        store.save(record_of(replace(case_result("gone"), name="gone[n=1]", code=code)), Path(word))
+    changed(kernels / "arith" / "triple.py", "block=128", "block=64")
+    verdict = shell(*arguments, "--json").json["verdict"]
+    assert "no kernels" not in verdict
+    assert "neither" in verdict
+    assert ("nothing to compare" in verdict) == (word == "old.json.gz")
+
+
+def test_a_bad_launch_and_a_bad_source_cost_their_kernels_and_each_cause_is_printed_once(nvrtc, shell, kernels):
+    changed(kernels / "arith" / "triple.py", "lambda n: Launch(grid=-(-n // 128)",
+            "lambda n, device: Launch(grid=-(-n // (device.sm_count - 132))")  # fmt: skip
+    changed(kernels / "arith" / "double.cu", "2.0f * x[i]", "undeclared * x[i]")
+    found = shell("compile", "--catalogue", kernels)
+    assert (1, 1, 1) == (found.code, found.out.count("ZeroDivisionError"), found.out.count('"undeclared" is undefined'))
+    others = {path.stem for path in kernels.glob("*/*.cu")} - {"double", "triple"}
+    assert others
+    assert all(name in found.out for name in others)
+    assert (1, 2) == (found.code, len(shell("compile", "--catalogue", kernels, "--json").json["complaints"]))
+
+
+def test_an_entry_that_does_not_compile_leaves_the_others_of_its_source(nvrtc, shell, kernels):
+    source = kernels / "arith" / "triple.cu"
+    source.write_text(
+        "template <int N> __global__ void tripled(const float* x, float* y, int n) {\n"
+        '    static_assert(N != 64, "no 64");\n    y[0] = N * x[0];\n}\n'
+    )
+    changed(kernels / "arith" / "triple.py", "block=128", 'block=128, entry="tripled<64>" if n == 1 else "tripled<3>"')
+    changed(kernels / "arith" / "triple.py", 'entry="tripled",', 'entry="tripled<3>",')
+    found = shell("compile", "--catalogue", kernels, "triple", "--json")
+    (complaint,) = found.json["complaints"]
+    assert (1, {"tripled<3>"}) == (found.code, {one["entry"] for one in found.json["entries"]})
+    assert "no 64" in complaint["message"]
+
+
+@pytest.mark.parametrize(("group", "wanted"), [(True, "children"), (True, "code"), (False, "code")])
+def test_a_polite_end_leaves_one_line(nvrtc, tmp_path, group, wanted):
+    """timeout(1) tells the processes that compile, too."""
+    kernels = tmp_path / "kernels" / "many"
+    kernels.mkdir(parents=True)
+    spec = (ZOO.parent / "toys" / "arith" / "triple.py").read_text()
+    source = (ZOO.parent / "toys" / "arith" / "triple.cu").read_text()
+    for number in range(40):
+        (kernels / f"k{number}.py").write_text(spec)
+        (kernels / f"k{number}.cu").write_text(f"// {number}\n{source}")
+    variables = {**os.environ, "PRISM_BENCH_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ZOO.parents[1])}
+    command = [sys.executable, "-m", "prism_bench", "compile", "--catalogue", str(kernels.parent)]
+    with subprocess.Popen(
+        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        deadline = time.monotonic() + 60
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while time.monotonic() < deadline:
+            if wanted == "code" and list(tmp_path.glob("cache/**/*.cubin")):
+                break
+            if wanted == "children" and len(children.read_text().split()) > 1:
+                break
+            time.sleep(0.02)
+        (os.killpg if group else os.kill)(process.pid, signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert (2, "") == (process.returncode, out)
+    assert ["prism-bench: interrupted by SIGTERM"] == err.strip().splitlines()
 
 
 def test_against_a_commit_exactly_the_changed_kernels_are_reported(nvrtc, shell, history):

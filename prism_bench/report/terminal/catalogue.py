@@ -24,7 +24,14 @@ from prism_bench.report.plain import (
 from prism_bench.report.terminal.tables import FittedTable, few_lines, middle_cut, names_text
 from prism_bench.spec.case import Case
 from prism_bench.units import bytes_text, count_text, rate_text
-from prism_bench.workflows.compile_table import CodeChange, CompileRow, Complaint, SourceCuts, together
+from prism_bench.workflows.compile_table import (
+    CodeChange,
+    CodeComparison,
+    CompileRow,
+    Complaint,
+    SourceCuts,
+    together,
+)
 from prism_bench.workflows.traffic import CaseTraffic
 
 # Cases of the catalogue as a table: sizes, and what each traffic and compilation study found of them.
@@ -371,53 +378,92 @@ def _marked(difference: FirstDifferenceJson) -> list[tuple[str, str, str]]:
     ]
 
 
-# Kernels whose machine code changed, in the terminal and as plain values.
+# Cases that changed since another build, in the terminal and as plain values.
+
+_REASONS = {"code": "machine code", "gone": "no longer there"}  # others are their own words
 
 
 class _CodeChangeJson(TypedDict):
-    """One kernel on one architecture, with the differences of its entries."""
+    """Cases of one kernel on one architecture that changed alike, with the differences of their entries."""
 
     kernel: str
     architecture: str
+    reasons: list[str]
+    cases: list[str]
     spills_grew: bool
     code_difference: list[EntryDifferenceJson]
     code_note: str | None
 
 
-def changes_json(
-    against: str, changes: Sequence[CodeChange], complaints: Sequence[Complaint], left_out: Sequence[Complaint] = ()
-) -> dict[str, object]:
+def changes_json(against: str, comparison: CodeComparison, left_out: Sequence[Complaint] = ()) -> dict[str, object]:
     """Return what `prism-bench compile --against --json` prints."""
     return {
         "against": against,
+        "verdict": _verdict(against, comparison, left_out),
         "changes": [
             _CodeChangeJson(
                 kernel=change.kernel,
                 architecture=change.architecture,
+                reasons=list(change.reasons),
+                cases=list(change.cases),
                 spills_grew=change.spills_grew,
                 code_difference=code_difference_json(change.entries),
                 code_note=change.note,
             )
-            for change in changes
+            for change in comparison.changes
         ],
-        "complaints": [{"kernel": complaint.kernel, "message": complaint.message} for complaint in complaints],
-        "left_out": [{"kernel": complaint.kernel, "message": complaint.message} for complaint in left_out],
+        "complaints": [asdict(complaint) for complaint in comparison.complaints],
+        "uncompared": [asdict(complaint) for complaint in comparison.uncompared],
+        "left_out": [asdict(complaint) for complaint in left_out],
     }
 
 
-def changes_view(
-    against: str, changes: Sequence[CodeChange], complaints: Sequence[Complaint], left_out: Sequence[Complaint] = ()
-) -> RenderableType:
-    """Return each kernel with what changed of it, and how many changed."""
+def changes_view(against: str, comparison: CodeComparison, left_out: Sequence[Complaint] = ()) -> RenderableType:
+    """Return each kernel with what changed of it, what could not be compared and why, and the verdict."""
     parts: list[RenderableType] = []
-    for change in changes:
+    alike_on: dict[tuple[object, ...], list[CodeChange]] = {}
+    for change in comparison.changes:  # a launch changes on every architecture: one line for all
+        what = change.kernel, change.reasons, change.cases, change.note, repr(change.entries)
+        alike_on.setdefault(what, []).append(change)
+    for changes in alike_on.values():
+        change, places = changes[0], ", ".join(f"sm_{change.architecture}" for change in changes)
         style = "bold red" if change.spills_grew else "bold"
-        parts.append(Text(f"{change.kernel} on sm_{change.architecture}", style=style))
+        what = ", ".join(_REASONS.get(reason, reason) for reason in change.reasons)
+        cases = f" ({names_text(change.cases)})" if change.cases else ""
+        parts.append(Text.assemble((f"{change.kernel} on {places}", style), f": {what}{cases}"))
         if change.entries:
             parts.append(code_difference_view(code_difference_json(change.entries)))
         parts += [Text(f"  {change.note}", style="dim")] if change.note else []
-    parts += [Text(f"{complaint.kernel}: {complaint.message}", style="red") for complaint in complaints]
+    parts += [Text(line, style="red") for line in complaint_lines(comparison.complaints)]
+    parts += [Text(line, style="yellow") for line in complaint_lines(comparison.uncompared)]
     parts += [Text(text, style="dim") for text in together(left_out)]
-    kernels = len({change.kernel for change in changes})
-    parts.append(Text(f"machine code of {kernels or 'no'} kernel{'' if kernels == 1 else 's'} changed since {against}"))
-    return Group(*parts)
+    return Group(*parts, Text(_verdict(against, comparison, left_out)))
+
+
+def complaint_lines(complaints: Sequence[Complaint]) -> list[str]:
+    """Return each cause once, with the kernels that it is of."""
+    groups = alike(("", complaint.kernel, complaint.message) for complaint in complaints)
+    return [f"{names_text(list(dict.fromkeys(group.cases)))}: {group.text}" for group in groups]
+
+
+def _verdict(against: str, comparison: CodeComparison, left_out: Sequence[Complaint]) -> str:
+    """Return the sentence of what changed; that nothing did only where everything was compiled and compared."""
+    code = {change.kernel for change in comparison.changes if "code" in change.reasons}
+    others = [change for change in comparison.changes if "code" not in change.reasons]
+    cases = {case for change in others for case in change.cases if not {"new", "gone"} & {*change.reasons}}
+    alone = {case for change in others for case in change.cases} - cases
+    unknown = {complaint.kernel for complaint in (*comparison.complaints, *comparison.uncompared, *left_out)}
+    parts = [f"machine code of {count_text(len(code), 'kernel')} changed since {against}"] if code else []
+    if cases:
+        parts.append(f"launch or inputs of {count_text(len(cases), 'case')} changed since {against}, not the code")
+    if alone:
+        parts.append(f"{count_text(len(alone), 'case')} on one side only")
+    if unknown:
+        parts.append(f"{count_text(len(unknown), 'kernel')} not compared with {against}: {names_text(sorted(unknown))}")
+    if not parts and not comparison.compared:
+        parts.append(f"nothing to compare with {against}")
+    elif not parts and not comparison.limit:
+        parts.append(f"no kernels changed since {against}: {comparison.facts} are the same")
+    elif not parts:
+        parts.append(f"{comparison.facts} of all that {against} has are the same")
+    return "; ".join([*parts, *([comparison.limit] if comparison.limit else [])])

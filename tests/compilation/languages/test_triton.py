@@ -115,12 +115,13 @@ def test_another_kernel_of_the_same_file_is_no_change_and_its_own_one_is(tmp_pat
     old, new = (Path(shutil.copytree(CATALOGUE, tmp_path / name)) for name in ("old", "new"))
     file = new / "small/scaled.triton.py"
     file.write_text("# a remark\n" + file.read_text())
-    assert ([], []) == since_catalogue(discover(old), discover(new), (), ("80", "90"))
+    same = since_catalogue(discover(old), discover(new), (), ("80", "90"))
+    assert ([], [], []) == (same.changes, same.complaints, same.uncompared)
     file.write_text(file.read_text().replace("factor * tl.load", "factor + tl.load"))
-    changes, complaints = since_catalogue(discover(old), discover(new), (), ("80", "90"))
+    changed = since_catalogue(discover(old), discover(new), (), ("80", "90"))
     assert ({("scaled:triton", "80"), ("scaled:triton", "90")}, []) == (
-        {(one.kernel, one.architecture) for one in changes}, complaints,
+        {(one.kernel, one.architecture) for one in changed.changes}, changed.complaints,
     )  # fmt: skip
-    entries = [entry for one in changes for entry in one.entries]
+    entries = [entry for one in changed.changes for entry in one.entries]
     assert entries
     assert all(entry.before and entry.after and entry.before.resources.registers > 0 for entry in entries)
