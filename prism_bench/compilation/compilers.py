@@ -219,6 +219,41 @@ def include_folders() -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(str, [*folders, *cccl])))
 
 
+# Headers that NVRTC's log does not find: what they are of, how to get them, and whether a toolkit has them for nvcc.
+_NO_HEADER = re.compile(r'(?:cannot|could not) open source file "([^"]+)"')
+_CURAND = "pip install nvidia-curand"
+_CUTLASS = 'clone it and name its folder in the spec, options=("-I.../cutlass/include",)'
+_OWNERS = (
+    (re.compile(r"(cub|thrust|cuda|nv)/"), "CCCL", "", True),
+    (
+        re.compile(r"crt/|(mma|cuda_\w+|cooperative_groups\w*|cuComplex|math_constants)\.h"),
+        "the CUDA runtime",
+        "",
+        True,
+    ),
+    (re.compile(r"curand\w*\.h$"), "cuRAND", _CURAND, True),
+    (re.compile(r"(cutlass|cute)/"), "CUTLASS", _CUTLASS, False),
+)
+
+
+def header_advice(log: str) -> str:
+    """Return one line on a header of NVIDIA's that NVRTC did not find: what has it; empty without such a header."""
+    name = match[1] if (match := _NO_HEADER.search(log)) else ""
+    for pattern, owner, cure, is_of_toolkit in _OWNERS:
+        if pattern.match(name):
+            advice = f"{name} is a header of {owner}: {cure or pip_install('compile')}"
+            return f'{advice}; or compiler="nvcc" in the spec: {nvcc()}' if is_of_toolkit and has_nvcc() else advice
+    return ""
+
+
+def has_nvcc() -> bool:
+    """Return whether nvcc is found."""
+    try:
+        return bool(nvcc())
+    except BackendUnavailable:
+        return False
+
+
 def _package_folders(package: str) -> list[Path]:
     spec = find_spec(package)
     return [Path(root) for root in (spec.submodule_search_locations or ())] if spec else []

@@ -12,9 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 from prism_bench.compilation import compilers as compiler_module
-from prism_bench.compilation.compilers import Bindings, Compilation, compile_by_nvcc, include_folders, nvcc_version
+from prism_bench.compilation.compilers import (
+    Bindings,
+    Compilation,
+    compile_by_nvcc,
+    header_advice,
+    include_folders,
+    nvcc_version,
+)
 from prism_bench.compilation.cubin import function_of, missing_entry, resources, sass_hash
-from prism_bench.compilation.host_source.device_side import C_HEADERS
+from prism_bench.compilation.host_source.device_side import C_HEADERS, with_implied_names
 from prism_bench.compilation.listing import CompiledEntry
 from prism_bench.compilation.prebuilt import Compiled, prebuilt_code
 from prism_bench.compilation.sources import python_texts, without_comments
@@ -132,9 +139,10 @@ def compile_source(
     cubin, lowered, log = run()
     if cubin is None:
         code = "\n".join([text, *_included(source, text, chosen.folders)])
+        words = f"{log.strip()}\n{header_advice(log)}" if chosen.compiler == "nvrtc" else log
         raise CompilationFailed(
             missing_entry(map(function_of, entries), code, str(source))
-            or f"{source} for sm_{architecture}:\n{log.strip()}"
+            or f"{source} for sm_{architecture}:\n{words.strip()}"
         )
     seconds = time.perf_counter() - started
     if not kept:
@@ -168,7 +176,10 @@ def _compile_entries(
 ) -> Compilation:
     """Compile with NVRTC, which knows functions, not symbols: request the function of an entry that is a symbol."""
     functions = {entry: function_of(entry) for entry in entries}
-    cubin, lowered, log = nvrtc.compile(text, str(source), tuple(dict.fromkeys(functions.values())), flags)
+    requested = tuple(dict.fromkeys(functions.values()))
+    cubin, lowered, log = nvrtc.compile(text, str(source), requested, flags)
+    if cubin is None and (more := with_implied_names(text, source, log)):
+        cubin, lowered, log = nvrtc.compile(more, str(source), requested, flags)
     names = {entry: lowered[function] for entry, function in functions.items()} if cubin is not None else {}
     for entry, symbol in names.items():
         if entry.startswith("_Z") and entry != symbol:

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench.compilation import compile_source, nvrtc_version, program
-from prism_bench.compilation.compilers import include_folders
+from prism_bench.compilation import compile_source, compilers, nvrtc_version, program
+from prism_bench.compilation.compilers import include_folders, nvcc_version
 from prism_bench.compilation.host_source.device_side import C_HEADERS
-from prism_bench.compilation.program import cut_source
+from prism_bench.compilation.program import cut_source, marked
 from prism_bench.emulator import compile_source as compile_for_emulator
 from prism_bench.emulator.build import find_compiler
 from prism_bench.errors import BackendUnavailable, CompilationFailed
@@ -37,6 +37,13 @@ IN_STD = {
     "stdlib": "std::abs(-n)",
     "string": "(std::memcpy(y, y + 1, 4) != nullptr)",
 }
+# What nvcc has without any include, each with its value.
+IMPLIED = {
+    "uint(n) + ushort(n) + ulong(n)": 3, "M_PI": np.pi, "(INT_MAX == ~(1 << 31))": 1, "(UINT_MAX == 0u - 1)": 1,
+    "sizeof(size_t) + sizeof(int64_t) + CHAR_BIT": 24, "(INFINITY > n)": 1, "(assert(n > 0), 1)": 1,
+    "std::sqrt(4 * x) + std::abs(-n)": 3,
+}  # fmt: skip
+MORE_IMPLIED = {"sizeof(uint32_t) + sizeof(uint8_t)": 5, "(UINT32_MAX == 0u - 1)": 1}  # of nvcc with some hosts only
 KERNEL = (
     'struct Pair {{ float first, second; }};\nextern "C" __global__ void k(float* y, int n, float x) {{\n{body}}}\n'
 )
@@ -116,3 +123,71 @@ def test_the_emulator_takes_the_same_headers_from_the_hosts_compiler(tmp_path, m
         "k", 1, 1, [out, np.int32(1), np.float32(1)]
     )
     np.testing.assert_allclose(out[1:], [*(value for _, value in USES.values()), 1][1:], rtol=1e-6)
+
+
+@pytest.mark.parametrize("more", ["", MAIN])
+def test_names_that_nvcc_has_without_an_include_compile(tmp_path, nvrtc, more):
+    for value in (*IMPLIED, *MORE_IMPLIED):
+        assert "warning" not in nvrtc(source_with(tmp_path, [], [value], more)).log
+    with pytest.raises(CompilationFailed, match=r"k\.cu\(4\): error: identifier \"gone\" is undefined"):
+        nvrtc(source_with(tmp_path, [], ["uint(n)", "gone"], more))
+
+
+def test_a_source_that_has_the_names_itself_is_compiled_as_it_is(tmp_path, nvrtc):
+    own = "using uint = float; constexpr float FLT_MAX = 2, M_PI = 3;\n"
+    source = source_with(tmp_path, [], ["uint(n) + FLT_MAX + M_PI"])
+    source.write_text(own + source.read_text())
+    nvrtc(source)
+
+
+def test_nvcc_has_the_names_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    try:
+        nvcc_version()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    compile_source(source_with(tmp_path, [], IMPLIED, MAIN), ("k",), "90", marked("nvcc", ()))
+
+
+@pytest.mark.parametrize("more", ["", MAIN])
+def test_the_emulator_has_the_names_without_an_include(tmp_path, more):
+    try:
+        find_compiler()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    values = {**IMPLIED, **MORE_IMPLIED}
+    source = source_with(tmp_path, [], values, more)
+    cut = cut_source(source, ("k",))
+    out = np.zeros(len(values), np.float32)
+    compile_for_emulator(cut.text if cut else source, (), ("k",), "race").launch(
+        "k", 1, 1, [out, np.int32(1), np.float32(1)]
+    )
+    np.testing.assert_allclose(out, [*values.values()], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("header", "advice"),
+    [
+        ("cub/cub.cuh", "cub/cub.cuh is a header of CCCL: pip install "),
+        ("thrust/device_vector.h", "[compile]"),
+        ("curand_kernel.h", "curand_kernel.h is a header of cuRAND: pip install nvidia-curand"),
+        ("cutlass/gemm.h", 'CUTLASS: clone it and name its folder in the spec, options=("-I.../cutlass/include",)'),
+        ("gone.cuh", ""),
+    ],
+)
+@pytest.mark.parametrize("nvcc", ["/opt/cuda/bin/nvcc", None])
+def test_a_header_that_nvrtc_does_not_find_is_named_with_what_has_it(
+    tmp_path, nvrtc, monkeypatch, header, advice, nvcc
+):
+    def found():
+        if nvcc is None:
+            raise BackendUnavailable("nvcc is not here")
+        return nvcc
+
+    monkeypatch.setattr(compilers, "nvcc", found)
+    with pytest.raises(CompilationFailed) as refused:
+        nvrtc(source_with(tmp_path, [header], ["1"]))
+    last = str(refused.value).splitlines()[-1]
+    assert advice in last
+    of_toolkit = bool(advice) and "CUTLASS" not in advice and nvcc is not None
+    assert of_toolkit == last.endswith('; or compiler="nvcc" in the spec: /opt/cuda/bin/nvcc')

@@ -7,7 +7,7 @@ includes, so that NVRTC and the emulator accept it. nvcc needs none of this.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 from prism_bench.compilation.host_source.syntax import Item, Macro, Node, Tree, items_of, line_of, nodes_of, parse
@@ -146,6 +146,28 @@ def _need_a_host(files: _ProjectFiles, texts: tuple[tuple[Path, str], ...]) -> b
         or any(include.needs_a_host and not files.is_left(include, path.parent) for include in _includes_in(text))
         for path, text in texts
     )
+
+
+# Names that nvcc has without any include.
+
+_NAMES = Path(__file__).with_name("implied_names.h")
+_UNDEFINED = re.compile(r'(?:identifier|namespace "std" has no member) "(\w+)"')
+
+
+def with_implied_names(text: str, source: Path, log: str) -> str | None:
+    """Return the text with nvcc's names before it where NVRTC's log lacks one of them; None where it lacks none."""
+    if _implied_names().isdisjoint(_UNDEFINED.findall(log)):
+        return None
+    return f'#line 1 "{_NAMES.name}"\n{_NAMES.read_text()}{line_directive(1, source)}\n{text}'
+
+
+@cache
+def _implied_names() -> frozenset[str]:
+    """Return all identifiers of the header and of those that it includes."""
+    text = _NAMES.read_text()
+    headers = [C_HEADERS / include.name for include in _includes_in(text)]
+    texts = [text, _PRELUDE.read_text(), *(header.read_text() for header in headers)]
+    return frozenset(name for part in texts for name in _IDENTIFIER.findall(part))
 
 
 # The device side.
@@ -313,14 +335,14 @@ class _JoinedFiles:
     once: set[Path] = field(default_factory=set[Path])
 
     def text(self, path: Path, above: tuple[Path, ...] = ()) -> str:
-        lines = [_line_directive(1, path)]
+        lines = [line_directive(1, path)]
         for number, line in enumerate(self.texts[path].split("\n"), start=1):
             match = _INCLUDE.match(line)
             inner = self.files.find(_Include(match[2].strip(), match[1] == '"'), path.parent) if match else None
             if inner in self.texts and inner not in above:
                 lines += [
                     "" if inner in self.once else self.text(inner, (*above, path)),
-                    _line_directive(number + 1, path),
+                    line_directive(number + 1, path),
                 ]
             elif _ONCE.match(line):
                 self.once.add(path)
@@ -330,6 +352,7 @@ class _JoinedFiles:
         return "\n".join(lines)
 
 
-def _line_directive(line: int, path: Path) -> str:
+def line_directive(line: int, path: Path) -> str:
+    """Return the directive by which the next line is that line of the file."""
     quoted = str(path).replace("\\", "\\\\").replace('"', '\\"')
     return f'#line {line} "{quoted}"'

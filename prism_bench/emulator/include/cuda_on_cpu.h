@@ -1,6 +1,7 @@
 // Included before every kernel: all that a CUDA source finds without including anything.
 #pragma once
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
