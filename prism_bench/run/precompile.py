@@ -9,7 +9,7 @@ from threading import Event, Thread
 from typing import Self, TypeVar
 
 from prism_bench.compilation.languages import BuildRequest, build, build_request
-from prism_bench.errors import BackendUnavailable, PrismBenchError
+from prism_bench.errors import PrismBenchError
 from prism_bench.io.files import held
 from prism_bench.io.workers import EventWorker, WorkerDied, WorkerEnvironment, end_with_parent, usable_cores, work
 from prism_bench.run.pool import HERE, side_by_side, worker_of
@@ -23,6 +23,10 @@ Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
 
 
+class ProcessEnded(PrismBenchError):
+    """A process of `on_all_cores` ended before its job did."""
+
+
 def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], None] = lambda: None) -> int:
     """Fill the cache for the cases on `device`; return how many libraries that takes.
 
@@ -30,7 +34,7 @@ def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], No
     called after each library.
     """
     jobs = list(dict.fromkeys(job for case in cases if not case.plan.refusal(device) if (job := _job(case, device))))
-    with suppress(BackendUnavailable):
+    with suppress(ProcessEnded):
         for _ in on_all_cores(_compile, jobs):
             report()
     return len(jobs)
@@ -39,8 +43,7 @@ def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], No
 def on_all_cores(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
     """Yield `work` of each job in order, done by a process for each core where there is enough to do.
 
-    Whatever ends it early kills the processes. Raise BackendUnavailable where something else ended one
-    of them.
+    Whatever ends it early kills the processes. Raise ProcessEnded where something else ended one of them.
     """
     if len(jobs) <= _FEW:
         yield from map(work, jobs)
@@ -54,7 +57,7 @@ def on_all_cores(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterato
             for future in futures:
                 yield future.result()
         except BrokenProcessPool:
-            raise BackendUnavailable(
+            raise ProcessEnded(
                 "a process that compiles was ended by a signal, or for lack of memory: free some, or allow fewer cores "
                 "(taskset -c 0-3), and compile again; what was compiled is kept"
             ) from None

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
-from prism_bench.errors import BackendUnavailable
 from prism_bench.run import precompile
 from prism_bench.spec.case import Case, Device
 
@@ -41,7 +40,7 @@ def test_a_launch_that_raises_is_left_to_its_case(compiled):
 
 def test_a_compiler_that_is_killed_leaves_the_rest_to_who_launches_it(monkeypatch):
     def killed(job):
-        raise BackendUnavailable("a process was ended")
+        raise precompile.ProcessEnded
 
     monkeypatch.setattr(precompile, "_compile", killed)
     assert 2 == precompile.compile_ahead(discover(TOYS).cases(["double"]), Device(compute_capability=80))
