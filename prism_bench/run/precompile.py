@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, suppress
-from multiprocessing import active_children, get_context
+from multiprocessing import get_context
 from threading import Event, Thread
 from typing import Self, TypeVar
 
 from prism_bench.compilation.languages import BuildRequest, build, build_request
 from prism_bench.errors import PrismBenchError
-from prism_bench.io.files import held
 from prism_bench.io.workers import EventWorker, WorkerDied, WorkerEnvironment, end_with_parent, usable_cores, work
 from prism_bench.run.pool import HERE, side_by_side, worker_of
 from prism_bench.spec.case import Case, Device
@@ -23,10 +22,6 @@ Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
 
 
-class ProcessEnded(PrismBenchError):
-    """A process of `on_all_cores` ended before its job did."""
-
-
 def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], None] = lambda: None) -> int:
     """Fill the cache for the cases on `device`; return how many libraries that takes.
 
@@ -34,37 +29,19 @@ def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], No
     called after each library.
     """
     jobs = list(dict.fromkeys(job for case in cases if not case.plan.refusal(device) if (job := _job(case, device))))
-    with suppress(ProcessEnded):
+    with suppress(BrokenProcessPool):
         for _ in on_all_cores(_compile, jobs):
             report()
     return len(jobs)
 
 
 def on_all_cores(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
-    """Yield `work` of each job in order, done by a process for each core where there is enough to do.
-
-    Whatever ends it early kills the processes. Raise ProcessEnded where something else ended one of them.
-    """
+    """Yield `work` of each job in order, done by a process for each core where there is enough to do."""
     if len(jobs) <= _FEW:
         yield from map(work, jobs)
         return
-    others = set(active_children())
     with ProcessPoolExecutor(usable_cores(), mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        try:
-            with held():  # a process that is started halfway complains
-                # `map` would cancel what is left, on which the thread of Python 3.11's pool stumbles.
-                futures = [pool.submit(work, job) for job in jobs]
-            for future in futures:
-                yield future.result()
-        except BrokenProcessPool:
-            raise ProcessEnded(
-                "a process that compiles was ended by a signal, or for lack of memory: free some, or allow fewer cores "
-                "(taskset -c 0-3), and compile again; what was compiled is kept"
-            ) from None
-        except BaseException:
-            for process in set(active_children()) - others:
-                process.kill()
-            raise
+        yield from pool.map(work, jobs)
 
 
 def _job(case: Case, device: Device) -> BuildRequest | None:
