@@ -1,11 +1,7 @@
 """`prism-bench compile`: exit codes, the stored table, JSON, and what is said where there is no compiler."""
 
-import os
 import shutil
-import signal
 import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -246,35 +242,6 @@ def test_an_entry_that_does_not_compile_leaves_the_others_of_its_source(nvrtc, s
     (complaint,) = found.json["complaints"]
     assert (1, {"tripled<3>"}) == (found.code, {one["entry"] for one in found.json["entries"]})
     assert "no 64" in complaint["message"]
-
-
-@pytest.mark.parametrize(("group", "wanted"), [(True, "children"), (True, "code"), (False, "code")])
-def test_a_polite_end_leaves_one_line(nvrtc, tmp_path, group, wanted):
-    """timeout(1) tells the processes that compile, too."""
-    kernels = tmp_path / "kernels" / "many"
-    kernels.mkdir(parents=True)
-    spec = (ZOO.parent / "toys" / "arith" / "triple.py").read_text()
-    source = (ZOO.parent / "toys" / "arith" / "triple.cu").read_text()
-    for number in range(40):
-        (kernels / f"k{number}.py").write_text(spec)
-        (kernels / f"k{number}.cu").write_text(f"// {number}\n{source}")
-    variables = {**os.environ, "PRISM_BENCH_CACHE": str(tmp_path / "cache"), "PYTHONPATH": str(ZOO.parents[1])}
-    command = [sys.executable, "-m", "prism_bench", "compile", "--catalogue", str(kernels.parent)]
-    with subprocess.Popen(
-        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    ) as process:
-        deadline = time.monotonic() + 60
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        while time.monotonic() < deadline:
-            if wanted == "code" and list(tmp_path.glob("cache/**/*.cubin")):
-                break
-            if wanted == "children" and len(children.read_text().split()) > 1:
-                break
-            time.sleep(0.02)
-        (os.killpg if group else os.kill)(process.pid, signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
-    assert (2, "") == (process.returncode, out)
-    assert ["prism-bench: interrupted by SIGTERM"] == err.strip().splitlines()
 
 
 def test_against_a_commit_exactly_the_changed_kernels_are_reported(nvrtc, shell, history):
