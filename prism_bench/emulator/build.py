@@ -276,9 +276,10 @@ def _own_content() -> str:
 # Host C++ sources from CUDA sources, with their file names and line numbers.
 #
 # Project includes replace their `#include`, system includes move to the top, and the rest is put into an unnamed
-# namespace: without it g++ refuses `__shared__` in a template next to `__shared__` in a plain function. Three things
-# cannot be expressed with macros and are rewritten: `extern __shared__`, `extern "C"`, and `return;`, which must note
-# that the thread leaves early, because barriers wait for every other thread.
+# namespace: without it g++ refuses `__shared__` in a template next to `__shared__` in a plain function. Four things
+# cannot be expressed with macros and are rewritten: `extern __shared__`, `extern "C"`, `return;`, which must note that
+# the thread leaves early, because barriers wait for every other thread, and `__launch_bounds__`, whose first number is
+# checked where the kernel begins.
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"][^\n]*$')
 _LINE = re.compile(r'^#line (\d+) "(.*)"$')
@@ -291,6 +292,7 @@ _DYNAMIC_SHARED = re.compile(
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _C_LINKAGE = re.compile(r'\bextern\s+"C"\s*(?P<block>\{)?')
 _RETURN = re.compile(r"\breturn\s*;(?!\s*\n\})")  # before a function's last brace it skips nothing
+_BOUNDED = re.compile(r"\b__launch_bounds__\s*\((?P<bounds>(?:[^()#]|\((?:[^()#]|\([^()#]*\))*\))+)\)[^;{}#]*?\)\s*\{")
 _SYMBOL = re.compile(
     r"__(?:constant|device)__\s+(?:[\w:]+(?:<[^;{}()]*?>)?(?:\s*\([\d\s]*\))?[\s*&]+)+(?P<name>\w+)\s*(?:\[[^\]]*\]\s*)*[=;{]"
 )
@@ -366,7 +368,8 @@ def _body(flat: _Flat) -> tuple[str, tuple[str, ...]]:
     def noted_return(match: re.Match[str]) -> str:
         return "{ ::cuda_cpu::leave_early(); return; }" + "\n" * match[0].count("\n")
 
-    body = _RETURN.sub(noted_return, _C_LINKAGE.sub(plain_linkage, _declare_shared(flat.text)))
+    bounded = _check_bounds(_declare_shared(flat.text))
+    body = _RETURN.sub(noted_return, _C_LINKAGE.sub(plain_linkage, bounded))
     return body, tuple(_symbols(body))
 
 
@@ -453,6 +456,29 @@ def _declare_shared(text: str) -> str:
         parts += [between, "" if is_repeated else declaration, "\n" * match[0].count("\n")]
         end = match.end()
     return "".join([*parts, text[end:]])
+
+
+def _check_bounds(text: str) -> str:
+    """Let each kernel with `__launch_bounds__` begin with a check of its block."""
+    code = _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), text)  # every character keeps its place
+    parts: list[str] = []
+    end = 0
+    for kernel in _BOUNDED.finditer(code):
+        check = f" ::cuda_cpu::check_launch_bounds(CUDA_CPU_CALLER, {_first_argument(kernel['bounds'])});"
+        parts += [text[end : kernel.end()], check]
+        end = kernel.end()
+    return "".join([*parts, text[end:]])
+
+
+def _first_argument(arguments: str) -> str:
+    """Return the first argument on one line; all of them where a comparison hides where it ends."""
+    depth = 0
+    for place, character in enumerate(arguments):
+        depth += (character in "(<") - (character in ")>")
+        if character == "," and depth == 0:
+            arguments = arguments[:place]
+            break
+    return " ".join(arguments.replace("\\\n", " ").split())
 
 
 def _symbols(text: str) -> Iterator[str]:

@@ -61,6 +61,9 @@ class Instance:
         return f"{self.function}<{inside}>" if inside else self.function
 
 
+# What every CUDA device launches at most: blocks of a grid and threads of a block, along x, y and z and in all.
+LARGEST_GRID, LARGEST_BLOCK = (2**31 - 1, 65_535, 65_535), (1024, 1024, 64)
+MOST_THREADS = 1024
 COMPILERS_BLOCK = 0  # as `block`: the compiler decides how many threads a block has
 MAP_BYTES = 128  # of a line of a tensor map's box
 

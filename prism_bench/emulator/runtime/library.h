@@ -43,6 +43,16 @@ void leave_early() { scheduler.current->returned = true; }
     abandon();
 }
 
+void check_launch_bounds(Site site, unsigned most_threads, ...) {
+    const dim3 size = blockDim;
+    const unsigned threads = size.x * size.y * size.z;
+    if (threads <= most_threads) return;
+    char text[320];
+    snprintf(text, sizeof text, "block (%u, %u, %u) has %u threads; the __launch_bounds__ of %.200s allow %u", size.x, size.y, size.z, threads,
+             scheduler.entry.name, most_threads);
+    stop_launch("launch bounds", text, site);
+}
+
 [[noreturn]] void end_without_progress(bool in_a_loop) {
     uninterruptible = 1;
     Thread* self = scheduler.current;

@@ -45,7 +45,7 @@ from prism_bench.extensions.judge.verdict import printable, readable
 from prism_bench.spec.arguments import Array, Scalar, Scratch
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec, Launch, TensorMap, Zero
-from prism_bench.spec.launch import LaunchCard
+from prism_bench.spec.launch import LARGEST_GRID, LaunchCard
 from prism_bench.units import bytes_text, count_text
 
 # Expressions of a launch card: whole numbers from the axes of a case, without code of the submission's author
@@ -555,7 +555,6 @@ def _value(value: object) -> str:
 
 # The spec of a submission: the task's reference and tolerance, with the launches of the card
 
-LARGEST_GRID = (2**31 - 1, 65_535, 65_535)
 _LARGEST_SCRATCH, LARGEST_EMULATED = 16 << 30, 1 << 30  # bytes of all scratch of a case
 _MOST_EXTENTS = 8
 _DTYPES = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")

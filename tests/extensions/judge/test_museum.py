@@ -189,8 +189,6 @@ def dies(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: p
 
 def hangs(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing ends it but this test."""
-    if "bounds of the card" in entry.defences:
-        monkeypatch.setattr(judged_spec, "LARGEST_GRID", (1 << 62,) * 3)
     endless = trial(entry, tasks, None, entry.defences, NEVER)
     judging = threading.Thread(target=endless.verdict, daemon=True)
     judging.start()
@@ -201,7 +199,6 @@ def hangs(entry: Entry, tasks: Catalogue, cell: SharedCell | None, monkeypatch: 
     for one in endless.cells:
         one.kill()
     judging.join()
-    monkeypatch.undo()
 
 
 BITES = {

@@ -39,6 +39,10 @@ void grid_barrier(Site site);
 // The caller is about to `return`; written before each such statement of a kernel's source.
 void leave_early();
 
+// Stops the launch unless its block has at most `most_threads` threads; written where a kernel with __launch_bounds__
+// begins. Bounds after the first are no limits of a launch.
+void check_launch_bounds(Site site, unsigned most_threads, ...);
+
 unsigned lane_index();
 unsigned living_lanes();
 
