@@ -32,8 +32,8 @@ _LINES = "-g1 -gdwarf-4"
 # -O2 takes almost twice as long as -O1 to compile an instance of a template, which runs no faster, because switching
 # threads takes most of the time. The sanitizers' passes take ten times as long at -O1 as at -O0.
 _KERNEL = {
-    "fast": f"-O1 {_LINES} -fwrapv".split(),
-    "race": f"-O1 {_LINES} -fwrapv -fsanitize=thread".split(),
+    "fast": f"-O1 {_LINES} -fwrapv -fsanitize=alignment".split(),
+    "race": f"-O1 {_LINES} -fwrapv -fsanitize=thread,alignment".split(),
     "address": f"-O0 {_LINES} {_SANITIZE}".split(),
 }
 # Splitting float4 into scalars would hide that it is one access; a static array that is known not to be aliased, as

@@ -6,8 +6,8 @@
 inline void __pipeline_memcpy_async(void* to, const void* from, size_t bytes, size_t zero_filled = 0, cuda_cpu::Site site = CUDA_CPU_CALLER) {
     if (bytes != 4 && bytes != 8 && bytes != 16)
         cuda_cpu::stop_launch("misaligned", "__pipeline_memcpy_async copies 4, 8 or 16 bytes", site);
-    if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % bytes)
-        cuda_cpu::stop_launch("misaligned", "__pipeline_memcpy_async: an address is not a multiple of the bytes copied", site);
+    cuda_cpu::require_aligned("__pipeline_memcpy_async: what it writes to", to, bytes, site);
+    cuda_cpu::require_aligned("__pipeline_memcpy_async: what it reads", from, bytes, site);
     cuda_cpu::copy_async(to, from, bytes, zero_filled);
 }
 inline void __pipeline_commit() { cuda_cpu::commit_copies(); }

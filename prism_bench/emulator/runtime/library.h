@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "alignment.h"
 #include "grid.h"
 
 uint3 threadIdx, blockIdx;
@@ -35,6 +36,12 @@ void leave_early() { scheduler.current->returned = true; }
     void* unused;
     switch_from(&unused, nullptr);
     __builtin_unreachable();
+}
+
+[[noreturn]] void stop_misaligned(const char* access, const volatile void* address, size_t alignment, Site site) {
+    uninterruptible = 1;
+    report_misaligned(access, address, alignment, access_of(scheduler.current, site));
+    abandon();
 }
 
 [[noreturn]] void stop_launch(const char* kind, const char* message, Site site) {

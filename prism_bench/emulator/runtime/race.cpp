@@ -2,5 +2,6 @@
 #include "memory.h"
 #include "library.h"
 #include "crash.h"
+#include "type_mismatch.h"
 #include "race/callbacks.h"
 #include "special_functions.h"

@@ -8,6 +8,7 @@ namespace cuda_cpu {
 
 template <typename T, typename Change>
 CUDA_CPU_UNCHECKED T atomic_change(T* address, Change change, Site site) {
+    require_aligned("atomic", address, sizeof(T), site);
     atomic_access(address, sizeof(T));
     T before, after;
     {

@@ -60,6 +60,10 @@ void commit_copies();
 void wait_for_copies(size_t allowed_pending);
 
 void report_undefined_lane(const Gathering& gathering, unsigned reader, unsigned source);
+[[noreturn]] void stop_misaligned(const char* access, const volatile void* address, size_t alignment, Site site);
+inline void require_aligned(const char* access, const volatile void* address, size_t alignment, Site site) {
+    if (reinterpret_cast<uintptr_t>(address) % alignment) stop_misaligned(access, address, alignment, site);
+}
 [[noreturn]] void stop_launch(const char* kind, const char* message, Site site);
 
 long long nanoseconds();

@@ -80,8 +80,8 @@ inline float to_tf32(float value) {
 }
 
 inline void check_matrix(const void* memory, size_t stride_bytes, Site site) {
-    if (reinterpret_cast<uintptr_t>(memory) % 32) stop_launch("misaligned", "WMMA wants its matrix aligned to 32 bytes", site);
-    if (stride_bytes % 16) stop_launch("misaligned", "WMMA wants a leading dimension that is a multiple of 16 bytes", site);
+    require_aligned("WMMA's matrix", memory, 32, site);
+    if (stride_bytes % 16) stop_launch("misaligned", "the leading dimension of WMMA's matrix has to be a multiple of 16 bytes", site);
 }
 
 // All lanes are here before one touches memory, as CUDA promises; it orders no access. What others read of a matrix that

@@ -7,13 +7,6 @@
 
 namespace cuda_cpu {
 
-static void aligned_access(void* address, size_t bytes, bool is_write, const void* code) {
-    Uninterruptible section;
-    if (reinterpret_cast<uintptr_t>(address) % bytes && scheduler.current && !scheduler.stacks.holds(address))
-        report_misaligned(bytes, {scheduler.current, segment_of(*scheduler.current), code_of(code), is_write});
-    watch_access(address, bytes, is_write, code_of(code));
-}
-
 // A volatile access is what flags are made of: it does not race with another one, and can be waited on.
 static void volatile_access(void* address, size_t bytes, bool is_write, const void* code) {
     if (scheduler.stacks.holds(address) || !scheduler.current) return;
@@ -29,8 +22,8 @@ static void volatile_access(void* address, size_t bytes, bool is_write, const vo
 }  // namespace cuda_cpu
 
 #define CUDA_CPU_SIZE(n)                                                                                                                                 \
-    CUDA_CPU_CALLBACK void __tsan_read##n(void* a) { cuda_cpu::aligned_access(a, n, false, __builtin_return_address(0)); }                               \
-    CUDA_CPU_CALLBACK void __tsan_write##n(void* a) { cuda_cpu::aligned_access(a, n, true, __builtin_return_address(0)); }                               \
+    CUDA_CPU_CALLBACK void __tsan_read##n(void* a) { cuda_cpu::observe_access(a, n, false, __builtin_return_address(0)); }                               \
+    CUDA_CPU_CALLBACK void __tsan_write##n(void* a) { cuda_cpu::observe_access(a, n, true, __builtin_return_address(0)); }                               \
     CUDA_CPU_CALLBACK void __tsan_unaligned_read##n(void* a) { cuda_cpu::observe_access(a, n, false, __builtin_return_address(0)); }                     \
     CUDA_CPU_CALLBACK void __tsan_unaligned_write##n(void* a) { cuda_cpu::observe_access(a, n, true, __builtin_return_address(0)); }                     \
     CUDA_CPU_CALLBACK void __tsan_volatile_read##n(void* a) { cuda_cpu::volatile_access(a, n, false, __builtin_return_address(0)); }                     \
@@ -38,8 +31,8 @@ static void volatile_access(void* address, size_t bytes, bool is_write, const vo
     CUDA_CPU_CALLBACK void __tsan_unaligned_volatile_read##n(void* a) { cuda_cpu::volatile_access(a, n, false, __builtin_return_address(0)); }           \
     CUDA_CPU_CALLBACK void __tsan_unaligned_volatile_write##n(void* a) { cuda_cpu::volatile_access(a, n, true, __builtin_return_address(0)); }           \
     CUDA_CPU_CALLBACK void __tsan_read_write##n(void* a) {                                                                                               \
-        cuda_cpu::aligned_access(a, n, false, __builtin_return_address(0));                                                                              \
-        cuda_cpu::aligned_access(a, n, true, __builtin_return_address(0));                                                                               \
+        cuda_cpu::observe_access(a, n, false, __builtin_return_address(0));                                                                              \
+        cuda_cpu::observe_access(a, n, true, __builtin_return_address(0));                                                                               \
     }
 CUDA_CPU_SIZE(1)
 CUDA_CPU_SIZE(2)

@@ -114,10 +114,4 @@ inline void report_outside(const char* message, int argument, const Touch& touch
     add_access(finding, access_by(order.segments[touch.segment], touch.code, touch.is_write));
 }
 
-inline void report_misaligned(size_t bytes, const Touch& touch) {
-    if (!first_time(touch.code, ~1ull)) return;
-    Finding* finding = add_finding("misaligned", "%s of %zu bytes at an address that is not a multiple of %zu", touch.is_write ? "write" : "read", bytes, bytes);
-    add_access(finding, access_by(order.segments[touch.segment], touch.code, touch.is_write));
-}
-
 }  // namespace cuda_cpu

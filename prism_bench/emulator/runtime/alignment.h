@@ -1,0 +1,36 @@
+// The words for an access that a device would end the launch for: its address is not a multiple of what its type needs.
+#pragma once
+
+#include "grid.h"
+
+namespace cuda_cpu {
+
+// " at byte 4 of argument 0", " at byte 8 of dynamic shared memory"; notes argument and byte in the finding, too.
+inline std::string name_place(const char* at, Finding& finding) {
+    const Request& request = scheduler.request;
+    for (int i = 0; i < request.buffer_count; ++i) {
+        const Buffer& buffer = request.buffers[i];
+        if (static_cast<uint64_t>(at - buffer.begin) >= buffer.bytes) continue;
+        finding.argument = buffer.argument;
+        finding.offset = at - buffer.begin;
+        return " at byte " + std::to_string(finding.offset) + " of argument " + std::to_string(buffer.argument);
+    }
+    const char* const begins[] = {__start_cuda_cpu_shared, dynamic_shared};
+    const size_t sizes[] = {static_shared_bytes(), sizeof dynamic_shared};
+    for (int i = 0; i < 2; ++i)
+        if (static_cast<size_t>(at - begins[i]) < sizes[i])
+            return " at byte " + std::to_string(at - begins[i]) + (i ? " of dynamic shared memory" : " of static shared memory");
+    return "";
+}
+
+inline void report_misaligned(const char* what, const volatile void* address, size_t alignment, const Access& access) {
+    const uintptr_t at = reinterpret_cast<uintptr_t>(address);
+    Finding* finding = add_finding("misaligned", "");
+    if (!finding) return;
+    const std::string place = name_place(reinterpret_cast<const char*>(at), *finding);
+    snprintf(finding->message, sizeof finding->message, "%s%s; its address is a multiple of %zu and has to be one of %zu", what, place.c_str(),
+             size_t(at & -at), alignment);
+    add_access(finding, access);
+}
+
+}  // namespace cuda_cpu
