@@ -131,3 +131,12 @@ def test_tiles_shuffle_and_vote_by_rank(module):
 def test_partition_by_predicate(module):
     expected = np.where(LANE % 2 == 1, X[1::2].max(), X[::2].max()) * 100 + LANE // 2
     np.testing.assert_array_equal(run(module, "odd_lanes"), expected)
+
+
+@pytest.mark.parametrize("p", [-1, 30, 1000])
+def test_lanes_of_one_branch_share_an_atomic(module, p):
+    larger = p < X
+    odd = ~larger & (X % 2 == 1)
+    places = np.where(larger, larger.cumsum() - 1, np.where(odd, 100 * odd.sum() + odd.cumsum() - 1, -1))
+    counts = 10000 * larger.sum() + 1000000 * odd.sum()
+    np.testing.assert_array_equal(run(module, "places", p=p), places + counts)

@@ -59,7 +59,9 @@ public:
 
 inline thread_block this_thread_block() { return {}; }
 inline grid_group this_grid() { return {}; }
-inline coalesced_group coalesced_threads() { return coalesced_group(cuda_cpu::living_lanes()); }
+inline coalesced_group coalesced_threads(cuda_cpu::Site site = CUDA_CPU_CALLER) {
+    return coalesced_group(cuda_cpu::converged_lanes("coalesced_threads", site));
+}
 
 template <unsigned Size, typename Parent>
 inline thread_block_tile<Size, Parent> tiled_partition(const Parent&) { return {}; }

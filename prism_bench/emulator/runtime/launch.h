@@ -29,6 +29,7 @@ inline void finish(Thread& thread) {
     if (thread.copies) drop_copies(thread);
     leave_warp(block, thread);
     open_block_barrier(block);
+    end_meetings(block, thread.rank / 32);
 }
 
 // A thread that ends hands its stack to the next new thread, so that kernels without barriers never switch.
@@ -91,6 +92,7 @@ inline void start_block(Block& block, uint64_t number) {
         block.warps[w].present = lanes >= 32 ? ~0u : (1u << lanes) - 1;
         block.warps[w].finished = block.warps[w].ran_past = 0;
         block.warps[w].gatherings.clear();
+        block.warps[w].meetings.clear();
     }
     if (scheduler.request.order == 2) shuffle_order(block.order.data(), count);
     observe_block_start(block);

@@ -82,19 +82,6 @@ inline void switch_from(void** save, Thread* thread) {
     cuda_cpu_switch(save, thread ? thread->context : scheduler.main_context);
 }
 
-// Parks the running thread until someone makes it ready again.
-inline void suspend(State state, const char* waiting_for, Site site) {
-    Thread* self = scheduler.current;
-    uninterruptible = 1;
-    self->state = state;
-    self->waiting_for = waiting_for;
-    self->site = site;
-    Thread* next = take_next(*self->block);
-    if (next != self) switch_from(&self->context, next);
-    else become(self);
-    uninterruptible = 0;
-}
-
 // Lets the block's waiting threads go, in the launch's thread order.
 inline void release(Block& block, State waiting) {
     if (scheduler.request.order == 2) shuffle_order(block.order.data(), block.order.size());
@@ -109,6 +96,36 @@ inline void release_lanes(Block& block, uint32_t warp, unsigned lanes) {
         unsigned lane = backward ? 31 - i : (i + turn) & 31;
         if (lanes >> lane & 1) make_ready(block, warp * 32 + lane);
     }
+}
+
+// Answers the lanes that asked which lanes are with them, once no other lane of the warp can come before it waits itself.
+inline void end_meetings(Block& block, uint32_t warp) {
+    std::vector<Meeting>& meetings = block.warps[warp].meetings;
+    if (meetings.empty()) return;
+    const size_t first = warp * 32, end = std::min(first + 32, block.threads.size());
+    for (size_t rank = first; rank < end; ++rank)
+        if (block.threads[rank].state == State::New || block.threads[rank].state == State::Ready) return;
+    note_progress();
+    for (const Meeting& meeting : meetings) {
+        for (size_t rank = first; rank < end; ++rank)
+            if (meeting.lanes >> (rank - first) & 1) block.threads[rank].converged = meeting.lanes;
+        release_lanes(block, warp, meeting.lanes);
+    }
+    meetings.clear();
+}
+
+// Parks the running thread until someone makes it ready again.
+inline void suspend(State state, const char* waiting_for, Site site) {
+    Thread* self = scheduler.current;
+    uninterruptible = 1;
+    self->state = state;
+    self->waiting_for = waiting_for;
+    self->site = site;
+    end_meetings(*self->block, self->rank / 32);
+    Thread* next = take_next(*self->block);
+    if (next != self) switch_from(&self->context, next);
+    else become(self);
+    uninterruptible = 0;
 }
 
 }  // namespace cuda_cpu

@@ -40,7 +40,14 @@ struct Thread {
     bool returned = false;  // by a `return` since its last barrier: it has exited, and barriers do without it
     const char* waiting_for = "";
     Site site{};
+    unsigned converged = 0;  // the lanes that were with it when it last asked
     uint64_t spun_at = 0;  // where in the kernel's code a loop was last seen: as an access's code
+};
+
+// Lanes that asked, by the same calls, which lanes are with them.
+struct Meeting {
+    uint64_t path;
+    unsigned lanes;
 };
 
 struct Warp {
@@ -48,6 +55,7 @@ struct Warp {
     unsigned finished = 0;
     unsigned ran_past = 0;  // the lanes that ended at the kernel's last brace
     std::vector<Gathering> gatherings;
+    std::vector<Meeting> meetings;
 };
 
 struct Block {

@@ -1,6 +1,8 @@
 // Warp collectives: each lane brings a pointer to its own data, the last lane to arrive computes for all.
 #pragma once
 
+#include <unwind.h>
+
 #include "barrier.h"
 
 namespace cuda_cpu {
@@ -9,9 +11,26 @@ unsigned lane_index() { return scheduler.current->rank & 31; }
 
 inline Warp& warp_of(const Thread* thread) { return thread->block->warps[thread->rank >> 5]; }
 
-unsigned living_lanes() {
-    const Warp& warp = warp_of(scheduler.current);
-    return warp.present & ~warp.finished;
+static _Unwind_Reason_Code add_call(_Unwind_Context* context, void* path) {
+    uint64_t& hash = *static_cast<uint64_t*>(path);
+    hash = (hash ^ _Unwind_GetIP(context)) * 0x9E3779B97F4A7C15ull;
+    return _URC_NO_REASON;
+}
+
+// A function that both sides of a branch call is two places.
+unsigned converged_lanes(const char* name, Site site) {
+    uninterruptible = 1;
+    Thread* self = scheduler.current;
+    self->returned = false;
+    uint64_t path = 0;
+    _Unwind_Backtrace(add_call, &path);
+    std::vector<Meeting>& meetings = warp_of(self).meetings;
+    size_t which = 0;
+    while (which < meetings.size() && meetings[which].path != path) ++which;
+    if (which == meetings.size()) meetings.push_back({path, 0});
+    meetings[which].lanes |= 1u << (self->rank & 31);
+    suspend(State::AtWarp, name, site);
+    return self->converged;
 }
 
 inline size_t join(Warp& warp, unsigned mask, const char* name, Combine combine, Site site) {

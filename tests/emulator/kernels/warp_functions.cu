@@ -64,6 +64,23 @@ __global__ void tile_shuffles(const int* x, int* y, int p, int width) {
     const int v = x[threadIdx.x];
     y[threadIdx.x] = tile.shfl(v, 2) + 100 * tile.shfl_down(v, 1) + 10000 * static_cast<int>(tile.ballot(v > p));
 }
+// A place for each lane that is here, all of them by one atomic.
+__device__ int claim(int* count) {
+    const unsigned together = __activemask(), leader = __ffs(together) - 1, lane = threadIdx.x % 32;
+    int first = 0;
+    if (lane == leader) first = atomicAdd(count, __popc(together));
+    return __shfl_sync(together, first, leader) + __popc(together & ((1u << lane) - 1));
+}
+__global__ void places(const int* x, int* y, int p, int width) {
+    __shared__ int counts[2];
+    if (threadIdx.x < 2) counts[threadIdx.x] = 0;
+    __syncthreads();
+    int place = -1;
+    if (x[threadIdx.x] > p) place = claim(&counts[0]);
+    else if (x[threadIdx.x] % 2) place = 100 * cg::coalesced_threads().size() + claim(&counts[1]);
+    __syncthreads();
+    y[threadIdx.x] = place + 10000 * counts[0] + 1000000 * counts[1];
+}
 __global__ void odd_lanes(const int* x, int* y, int p, int width) {
     const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
     const auto group = cg::binary_partition(warp, threadIdx.x % 2 == 1);

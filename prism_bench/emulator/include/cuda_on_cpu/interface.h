@@ -44,7 +44,8 @@ void leave_early();
 void check_launch_bounds(Site site, unsigned most_threads, ...);
 
 unsigned lane_index();
-unsigned living_lanes();
+// The lanes that take the caller's way: those that reach this call before they wait for something else, or end.
+unsigned converged_lanes(const char* name, Site site);
 
 // Lets other threads run; the caller is waiting for one of them.
 void yield(const char* waiting_for, Site site);

@@ -127,7 +127,7 @@ inline void __syncwarp(unsigned mask = 0xffffffffu, cuda_cpu::Site site = CUDA_C
     cuda_cpu::warp_collective(mask, "__syncwarp", &nothing, cuda_cpu::combine_nothing, site);
 }
 
-inline unsigned __activemask() { return cuda_cpu::living_lanes(); }
+inline unsigned __activemask(cuda_cpu::Site site = CUDA_CPU_CALLER) { return cuda_cpu::converged_lanes("__activemask", site); }
 
 template <typename T>
 inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, cuda_cpu::Site site = CUDA_CPU_CALLER) {
