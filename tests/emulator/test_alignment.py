@@ -27,14 +27,27 @@ ACCESSES = [
 ]
 
 
-@pytest.fixture(scope="module", params=["fast", "race"])
-def module(request):
-    return compile_source(SOURCE, entries=ENTRIES, mode=request.param)
+@pytest.fixture(scope="module")
+def module():
+    return compile_source(SOURCE, entries=ENTRIES, mode="race")
+
+
+@pytest.fixture(scope="module")
+def fast():
+    return compile_source(SOURCE, entries=ENTRIES)
 
 
 def launch(module, entry, shift):
     x, y = np.arange(64, dtype=np.int8), np.zeros(64, np.int8)
     return module.launch(entry, 1, 1, [x, y, np.int32(shift)], shared_bytes=64), y
+
+
+@pytest.mark.parametrize(("entry", "needed"), [("copies<4>", 4), ("copies<8>", 8), ("copies<16>", 16), ("counts", 4)])
+def test_asynchronous_copies_and_atomics_are_checked_in_fast_mode_too(fast, entry, needed):
+    report, y = launch(fast, entry, needed // 2)
+    assert [finding.kind for finding in report.findings] == ["misaligned"]
+    assert not y.any()
+    assert launch(fast, entry, needed)[0].is_clean
 
 
 @pytest.mark.parametrize(("entry", "needed"), ACCESSES)

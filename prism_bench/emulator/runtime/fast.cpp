@@ -2,6 +2,5 @@
 #include "memory.h"
 #include "library.h"
 #include "crash.h"
-#include "type_mismatch.h"
 #include "no_observer.h"
 #include "special_functions.h"
