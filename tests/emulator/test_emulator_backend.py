@@ -11,7 +11,7 @@ from prism_bench.backends import open_backend
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.catalogue import discover
 from prism_bench.emulator import ORDERS
-from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
+from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
 from prism_bench.run import verify
 from prism_bench.run.verification import passed
 
@@ -90,6 +90,28 @@ def test_finding_fails_the_verification_with_its_place(catalogue):
     cases = catalogue("if (i < n) ", "")
     with pytest.raises(VerificationFailed, match=r"scaled\[n=1000\] on emulator \(race\): out of bounds.*scaled\.cu:4"):
         verify(EmulatorBackend("race"), cases[0])
+
+
+def test_misaligned_vector_fails_the_verification_with_its_element(catalogue):
+    aligned, misaligned = (f"if (i == 0) y[i] = 3 * reinterpret_cast<const float4*>(x + {at})->x" for at in (4, 1))
+    cases = catalogue("if (i < n) y[i]", f"if (n < 8) return; {aligned}; if (i < n) y[i]")
+    assert passed(verify(EmulatorBackend("race"), cases[0]))
+    source = cases[0].spec.source
+    source.write_text(source.read_text().replace(aligned, misaligned))
+    words = (
+        r"misaligned: access to float4 at x\[1\]; its address is a multiple of 4 and has to be one of 16 \[scaled\.cu:4"
+    )
+    with pytest.raises(VerificationFailed, match=words):
+        verify(EmulatorBackend("race"), cases[0])
+
+
+def test_launch_that_no_device_takes_fails_the_verification(catalogue):
+    cases = catalogue("__global__ void", "__global__ void __launch_bounds__(32)")
+    with pytest.raises(VerificationFailed, match=r"launch bounds: block \(64, 1, 1\) has 64 threads.*scaled allow 32"):
+        verify(EmulatorBackend(), cases[0])
+    tall = replace(cases[0], spec=replace(cases[0].spec, launch=lambda n: Launch((1, 70_000), 64)))
+    with pytest.raises(SpecError, match="scaled: grid .* has 70,000 in y; a launch has 1 to 65,535 there"):
+        verify(EmulatorBackend(), tall)
 
 
 def test_wrong_result_is_told_by_verification(catalogue):
