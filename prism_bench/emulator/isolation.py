@@ -90,9 +90,10 @@ def _crash(library: Path, text: str) -> Iterator[LaunchFinding]:
     number, code = int(report[1]), int(report[2], 16)
     bx, by, bz, tx, ty, tz = map(int, report.groups()[2:])
     file, line = locate(library, {code}).get(code, ("", 0))
+    reason = ": a vector at a misaligned address, or a number that is no address" if number == signal.SIGBUS else ""
     yield LaunchFinding(
         "crash",
-        f"the kernel crashed ({signal.Signals(number).name})",
+        f"the kernel crashed ({signal.Signals(number).name}){reason}",
         (Access(file, line, (bx, by, bz), (tx, ty, tz)),),
     )
 

@@ -1,11 +1,13 @@
 """Accesses whose address is no multiple of what their type needs, which a GPU ends the launch for."""
 
+import platform
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from prism_bench.emulator import compile_source
+from prism_bench.emulator.build import find_compiler
 
 SOURCE = Path(__file__).parent / "kernels" / "alignment.cu"
 NEEDED = {
@@ -16,11 +18,12 @@ KERNELS = ("loads", "caches", "stores", "shares")
 ENTRIES = [
     *(f"{kernel}<{name}>" for kernel in KERNELS for name in NEEDED),
     *(f"copies<{size}>" for size in (4, 8, 16)),
-    *("reads_a_member", "counts", "keeps<float4>", "keeps<half2>"),
+    *("moves", "reads_a_member", "counts", "keeps<float4>", "keeps<half2>"),
 ]
 ACCESSES = [
     *((f"{kernel}<{name}>", needed) for kernel in KERNELS for name, needed in NEEDED.items()),
     *((f"copies<{size}>", size) for size in (4, 8, 16)),
+    ("moves", 16),
     ("reads_a_member", 16),
     ("counts", 4),
     ("keeps<float4>", 16),
@@ -66,6 +69,15 @@ def test_misaligned_access_ends_the_launch_at_its_line(module, entry, needed):
 def test_aligned_access_passes(module, entry, needed):
     report, _ = launch(module, entry, needed)
     assert report.is_clean, str(report)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64" or find_compiler().is_clang, reason="there it does not crash")
+def test_crash_in_fast_mode_says_that_an_address_is_misaligned(fast):
+    x, y = np.zeros(64, np.int8), np.zeros(64, np.int8)
+    (finding,) = fast.launch("moves", 1, 1, [x, y, np.int32(4)], isolate=True).findings
+    assert finding.kind == "crash"
+    assert finding.message.startswith("the kernel crashed (SIGBUS): a vector at a misaligned address")
+    fast.close()
 
 
 def test_finding_names_type_and_argument(module):

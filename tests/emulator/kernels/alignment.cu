@@ -28,6 +28,10 @@ __global__ void shares(const char* x, char* y, int shift) {
     *reinterpret_cast<V*>(y) = *reinterpret_cast<const V*>(tile + shift);  // ACCESS
 }
 
+__global__ void moves(const char* x, char* y, int shift) {
+    *reinterpret_cast<float4*>(y + shift) = *reinterpret_cast<const float4*>(x + shift);  // ACCESS
+}
+
 // One member of a vector is read, and the others never are.
 __global__ void reads_a_member(const char* x, char* y, int shift) {
     *reinterpret_cast<float*>(y) = reinterpret_cast<const float4*>(x + shift)->y;  // ACCESS
