@@ -225,9 +225,9 @@ def test_argument_that_does_not_fit_is_refused(module, case):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"block": 2048}, "1024"),
-        ({"grid": 0}, "at least 1"),
-        ({"shared_bytes": 1 << 20}, "at most 232448"),
+        ({"block": 2048}, "has 2,048 in x; a launch has 1 to 1,024"),
+        ({"grid": 0}, "has 0 in x; a launch has 1 to"),
+        ({"shared_bytes": 1 << 20}, "at most 232,448"),
         ({"order": "sideways"}, "forward, reverse, shuffled"),
     ],
 )
