@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from rich.console import Group, JustifyMethod, RenderableType
 from rich.padding import Padding
@@ -24,15 +24,10 @@ from prism_bench.report.plain import (
 from prism_bench.report.terminal.tables import FittedTable, few_lines, middle_cut, names_text
 from prism_bench.spec.case import Case
 from prism_bench.units import bytes_text, count_text, rate_text
-from prism_bench.workflows.compile_table import (
-    CodeChange,
-    CodeComparison,
-    CompileRow,
-    Complaint,
-    SourceCuts,
-    together,
-)
 from prism_bench.workflows.traffic import CaseTraffic
+
+if TYPE_CHECKING:
+    from prism_bench.workflows.compile_table import CodeChange, CodeComparison, CompileRow, Complaint, SourceCuts
 
 # Cases of the catalogue as a table: sizes, and what each traffic and compilation study found of them.
 
@@ -163,14 +158,14 @@ def _traffic_cells(row: CaseTraffic) -> tuple[str, ...]:
 
 
 def compile_json(
-    rows: Sequence[CompileRow], complaints: Sequence[Complaint], left_out: Sequence[Complaint]
+    rows: "Sequence[CompileRow]", complaints: "Sequence[Complaint]", left_out: "Sequence[Complaint]"
 ) -> dict[str, list[dict[str, object]]]:
     """Return what `prism-bench compile --json` prints."""
     parts = {"entries": rows, "complaints": complaints, "left_out": left_out}
     return {name: [asdict(row) for row in part] for name, part in parts.items()}
 
 
-def compile_table(rows: Sequence[CompileRow], architectures: Sequence[str]) -> Table:
+def compile_table(rows: "Sequence[CompileRow]", architectures: Sequence[str]) -> Table:
     """Return registers and spilled bytes of every entry by architecture, and the most shared memory."""
     title = f"registers (spilled bytes) of {count_text(len({row.kernel for row in rows}), 'kernel')}"
     table = Table(title=title, title_justify="left")
@@ -193,7 +188,7 @@ def compile_table(rows: Sequence[CompileRow], architectures: Sequence[str]) -> T
     return table
 
 
-def _registers(row: CompileRow | None) -> str | Text:
+def _registers(row: "CompileRow | None") -> str | Text:
     if row is None:
         return "-"
     return Text(f"{row.registers} ({row.spill_bytes})", "red") if row.spill_bytes else str(row.registers)
@@ -308,7 +303,7 @@ def _cell(cases: Sequence[CaseResult] | None) -> str | Text:
 # What is cut out of sources, for the terminal and as JSON.
 
 
-def cut_lines(sources: Sequence[SourceCuts]) -> Iterator[tuple[str, str]]:
+def cut_lines(sources: "Sequence[SourceCuts]") -> Iterator[tuple[str, str]]:
     """Yield lines with their style: a source with its kernels, then what is cut out of it."""
     for source in sources:
         yield f"{_short(source.source)} ({', '.join(source.kernels)})", "bold"
@@ -319,7 +314,7 @@ def cut_lines(sources: Sequence[SourceCuts]) -> Iterator[tuple[str, str]]:
             yield f"    {place}{lines}  {cut.what}", "dim"
 
 
-def cuts_json(sources: Sequence[SourceCuts]) -> list[dict[str, Any]]:
+def cuts_json(sources: "Sequence[SourceCuts]") -> list[dict[str, Any]]:
     """Return the same as plain values."""
     return [
         {
@@ -395,7 +390,7 @@ class _CodeChangeJson(TypedDict):
     code_note: str | None
 
 
-def changes_json(against: str, comparison: CodeComparison, left_out: Sequence[Complaint] = ()) -> dict[str, object]:
+def changes_json(against: str, comparison: "CodeComparison", left_out: "Sequence[Complaint]" = ()) -> dict[str, object]:
     """Return what `prism-bench compile --against --json` prints."""
     return {
         "against": against,
@@ -418,8 +413,10 @@ def changes_json(against: str, comparison: CodeComparison, left_out: Sequence[Co
     }
 
 
-def changes_view(against: str, comparison: CodeComparison, left_out: Sequence[Complaint] = ()) -> RenderableType:
+def changes_view(against: str, comparison: "CodeComparison", left_out: "Sequence[Complaint]" = ()) -> RenderableType:
     """Return each kernel with what changed of it, what could not be compared and why, and the verdict."""
+    from prism_bench.workflows.compile_table import together
+
     parts: list[RenderableType] = []
     alike_on: dict[tuple[object, ...], list[CodeChange]] = {}
     for change in comparison.changes:  # a launch changes on every architecture: one line for all
@@ -440,13 +437,13 @@ def changes_view(against: str, comparison: CodeComparison, left_out: Sequence[Co
     return Group(*parts, Text(_verdict(against, comparison, left_out)))
 
 
-def complaint_lines(complaints: Sequence[Complaint]) -> list[str]:
+def complaint_lines(complaints: "Sequence[Complaint]") -> list[str]:
     """Return each cause once, with the kernels that it is of."""
     groups = alike(("", complaint.kernel, complaint.message) for complaint in complaints)
     return [f"{names_text(list(dict.fromkeys(group.cases)))}: {group.text}" for group in groups]
 
 
-def _verdict(against: str, comparison: CodeComparison, left_out: Sequence[Complaint]) -> str:
+def _verdict(against: str, comparison: "CodeComparison", left_out: "Sequence[Complaint]") -> str:
     """Return the sentence of what changed; that nothing did only where everything was compiled and compared."""
     code = {change.kernel for change in comparison.changes if "code" in change.reasons}
     others = [change for change in comparison.changes if "code" not in change.reasons]
