@@ -16,7 +16,7 @@ from prism_bench.extension import installed, offered
 from prism_bench.io import project
 
 if TYPE_CHECKING:
-    from prism_bench.record.store.records import RawSource
+    from prism_bench.io.documents import RawSource
 
 # The groups in their order, with their commands in the order of the help; commands of extensions are the last group.
 GROUPS: dict[str, tuple[str, ...]] = {
@@ -194,9 +194,9 @@ class _ConfiguredCommand(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, which finds records that only the history keeps; help needs no store, nor NumPy."""
-        from prism_bench.record.store import records
+        from prism_bench.io import documents
 
-        records.supply(_kept_elsewhere)
+        documents.supply(_kept_elsewhere)
         return super().invoke(ctx)
 
 

@@ -47,7 +47,7 @@ def command(
     where a kernel does not compile or spills grew, and with --fail-on-change also where code, launch or inputs changed
     or the old side does not compile. A record has no launches and inputs, and a table only resources.
     """
-    from prism_bench.report.terminal.catalogue import compile_json, compile_table, complaint_lines, cuts_json
+    from prism_bench.report.terminal.verification import compile_json, compile_table, complaint_lines, cuts_json
     from prism_bench.workflows import compile_table as check
 
     kernels, patterns = options.open_catalogue(catalogue), options.patterns(cases, filter)
@@ -88,7 +88,7 @@ def _table(against: str | None, *, write: bool) -> Path:
 
 def _shown_cuts(catalogue: "Catalogue", patterns: Sequence[str], json: bool) -> "list[SourceCuts]":
     """Print what is cut out of the sources of the chosen cases, unless as JSON, and return it."""
-    from prism_bench.report.terminal.catalogue import cut_lines
+    from prism_bench.report.terminal.verification import cut_lines
     from prism_bench.workflows.compile_table import source_cuts
 
     cuts = list(source_cuts(catalogue, patterns))
@@ -109,7 +109,7 @@ def _end_against(
     """Print what changed; end with 1 where spills grew, something does not compile, or, if asked, anything changed."""
     from dataclasses import replace
 
-    from prism_bench.report.terminal.catalogue import changes_json, changes_view
+    from prism_bench.report.terminal.verification import changes_json, changes_view
     from prism_bench.workflows.compile_table import Complaint, without_compiler
 
     with options.err().status("compiling"):

@@ -20,7 +20,7 @@ def command(
 
     Bytes, sectors and shared-memory wavefronts; label S0 by default.
     """
-    from prism_bench.report.terminal.catalogue import traffic_view
+    from prism_bench.report.terminal.verification import traffic_view
     from prism_bench.workflows.traffic import traffic
 
     kernels = options.open_catalogue(catalogue)

@@ -33,7 +33,7 @@ def command(
     Without --backend, every backend that works here is used. Workloads are S0, on a GPU all of them, unless --label
     chooses others.
     """
-    from prism_bench.report.terminal.catalogue import verification_json, verification_view
+    from prism_bench.report.terminal.verification import verification_json, verification_view
     from prism_bench.run import Settings, lanes_for, run
 
     names = [name for name in ([backend] if backend else BACKENDS) if _works(name, bool(backend), json)]

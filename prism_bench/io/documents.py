@@ -15,9 +15,10 @@ import math
 import os
 import re
 import zlib
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
@@ -164,6 +165,46 @@ def _chunks(data: bytes) -> Iterator[bytes]:
         yield chunk
     if unpacking.unused_data.strip(b"\0"):
         raise gzip.BadGzipFile("something follows its end")
+
+
+# Where a document is read from that is no longer in its folder: raw samples of a record may be kept elsewhere.
+#
+# A program sets that place once (`supply`); the command line does. Without it a missing document is missing.
+
+
+class RawSource(Protocol):
+    """A place that holds records which were removed from their folder."""
+
+    def has(self, path: Path) -> bool:
+        """Return whether the record that was at `path` is here."""
+        ...
+
+    def copy(self, path: Path) -> Path | None:
+        """Return a readable copy of the record that was at `path`; None where it is not here."""
+        ...
+
+
+_source: Callable[[], RawSource | None] | None = None
+
+
+def supply(make: Callable[[], RawSource | None] | None) -> None:
+    """Let `make` return the source, once, when a record is missing for the first time; None for no source."""
+    global _source
+    _source = cache(make) if make else None
+
+
+def is_present(path: Path) -> bool:
+    """Return whether the record at `path` is there, or elsewhere."""
+    if path.is_file():
+        return True
+    source = _source() if _source else None
+    return source is not None and source.has(path)
+
+
+def kept_copy(path: Path) -> Path | None:
+    """Return a readable copy of the record that was at `path`; None where no source has it."""
+    source = _source() if _source else None
+    return source.copy(path) if source else None
 
 
 _LARGEST_FOREIGN = 256_000_000  # bytes; a file of a thousand profiled launches with all metrics has some 50 million

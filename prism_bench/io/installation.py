@@ -20,7 +20,6 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import prism_bench
 from prism_bench.errors import ExtraMissing
@@ -71,6 +70,8 @@ def source() -> InstallSource:
 
 def source_of(version: str, facts: Mapping[str, Any]) -> InstallSource:
     """Return the source that a `direct_url.json` describes; the version on the index where it is gone."""
+    from urllib.request import url2pathname  # it imports the HTTP client, which few commands need
+
     url = str(facts.get("url", ""))
     local = Path(url2pathname(urlsplit(url).path)) if url.startswith("file:") else None
     if "vcs_info" in facts:

@@ -15,7 +15,7 @@ from prism_bench.compilation.listing import CodeFacts, CompiledEntry, difference
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.installation import pip_install
 from prism_bench.report.plain import changes_of, code_difference_json
-from prism_bench.report.terminal.catalogue import code_difference_view
+from prism_bench.report.terminal.verification import code_difference_view
 
 LISTINGS = Path(__file__).parent / "listings"
 BEFORE, AFTER = Resources(registers=8), Resources(registers=10, spill_stores=4, shared_bytes=512)

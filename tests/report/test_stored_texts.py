@@ -16,11 +16,11 @@ from prism_bench.analysis.bounds.why import CodeAgainst, CountedNear, Fix, why
 from prism_bench.analysis.compare.comparison import compare
 from prism_bench.analysis.run_analysis import read
 from prism_bench.measure.plausibility import Limits
-from prism_bench.report.terminal.catalogue import verification_view
 from prism_bench.report.terminal.comparison import comparison_view
 from prism_bench.report.terminal.gate import view as gate_view
 from prism_bench.report.terminal.profile import MOST, why_view
 from prism_bench.report.terminal.record import summary_view
+from prism_bench.report.terminal.verification import verification_view
 from tests.analysis.bounds.test_why import counted, timed
 from tests.analysis.measured_pairs import records
 from tests.report.gate.planted import BAD, DOUBT, MET, NOTE, gate_of, many

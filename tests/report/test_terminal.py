@@ -10,9 +10,9 @@ from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.gate.checks import GateCheck, GatePart, gate
 from prism_bench.analysis.run_analysis import read
 from prism_bench.analysis.summary import implementation
-from prism_bench.report.terminal.catalogue import skipped_reasons
 from prism_bench.report.terminal.profile import profile_view
 from prism_bench.report.terminal.record import summary_view, verdict_text
+from prism_bench.report.terminal.verification import skipped_reasons
 from prism_bench.report.view import case_views
 from prism_bench.spec.metric import Budget
 from tests.report.peered import peered_record

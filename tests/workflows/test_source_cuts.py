@@ -1,7 +1,7 @@
 """What is cut out of each source of a catalogue, and which are compiled as they are."""
 
 from prism_bench.catalogue import discover
-from prism_bench.report.terminal.catalogue import cut_lines, cuts_json
+from prism_bench.report.terminal.verification import cut_lines, cuts_json
 from prism_bench.workflows.compile_table import kernel_of, launched, source_cuts
 
 SPEC = """

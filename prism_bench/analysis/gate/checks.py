@@ -25,13 +25,13 @@ from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
 from prism_bench.analysis.trend.series import kept_floors
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
+from prism_bench.io.documents import is_present
 from prism_bench.measure.plausibility import valid, valid_median
 from prism_bench.record import store
 from prism_bench.record.alert import Alert, Occasion
 from prism_bench.record.run_record import STATUSES, TESTED, CaseResult, RunRecord
 from prism_bench.record.store import History
 from prism_bench.record.store.points import utc
-from prism_bench.record.store.records import is_present
 from prism_bench.spec.case import test_of
 from prism_bench.spec.workload import LABELS
 from prism_bench.units import change_text, count_text, share_text, time_text

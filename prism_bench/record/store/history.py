@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from prism_bench.errors import ExtraMissing, ResultsError
+from prism_bench.io.documents import is_present
 from prism_bench.io.files import cache_folder
 from prism_bench.io.installation import is_installed, without
 from prism_bench.io.workers import end_with_parent
@@ -33,7 +34,7 @@ from prism_bench.record.store.points import (
     together,
     utc,
 )
-from prism_bench.record.store.records import CommitOrder, in_order, is_present, newest, path_for, records_in, text_at
+from prism_bench.record.store.records import CommitOrder, in_order, newest, path_for, records_in, text_at
 from prism_bench.record.store.shards import Listing, ShardEntry, ShardFolder, month_of
 from prism_bench.units import count_text
 

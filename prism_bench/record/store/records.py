@@ -4,17 +4,17 @@ import gzip
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.documents import content_of, json_text
+from prism_bench.io.documents import content_of, json_text, kept_copy
 from prism_bench.io.files import OwnFile, create_file, path_part, write_atomically
 from prism_bench.io.installation import git_output
 from prism_bench.record.identity import Owner, timestamp
@@ -23,40 +23,6 @@ from prism_bench.record.store.points import Facts
 
 if TYPE_CHECKING:
     import pandas
-
-
-# Where a run record is read from that is no longer in its folder: its raw samples may be kept elsewhere.
-#
-# A program sets that place once (`supply`); the command line does. Without it a missing record is missing.
-
-
-class RawSource(Protocol):
-    """A place that holds records which were removed from their folder."""
-
-    def has(self, path: Path) -> bool:
-        """Return whether the record that was at `path` is here."""
-        ...
-
-    def copy(self, path: Path) -> Path | None:
-        """Return a readable copy of the record that was at `path`; None where it is not here."""
-        ...
-
-
-_source: Callable[[], RawSource | None] | None = None
-
-
-def supply(make: Callable[[], RawSource | None] | None) -> None:
-    """Let `make` return the source, once, when a record is missing for the first time; None for no source."""
-    global _source
-    _source = cache(make) if make else None
-
-
-def is_present(path: Path) -> bool:
-    """Return whether the record at `path` is there, or elsewhere."""
-    if path.is_file():
-        return True
-    source = _source() if _source else None
-    return source is not None and source.has(path)
 
 
 # One run record on disk: written whole or not at all, read as a record or as one tidy table.
@@ -169,15 +135,14 @@ def read(path: Path | str, *, edges: bool = True) -> RunRecord:
 
 
 def text_at(path: Path | str) -> bytes | bytearray:
-    """Read the JSON text of the record at `path`, or of its copy elsewhere (see `raw_source`).
+    """Read the JSON text of the record at `path`, or of its copy elsewhere (see `documents.supply`).
 
     A ResultsError names it where it is missing, cut or too large.
     """
     try:
         return content_of(Path(path), "a readable run record")
     except FileNotFoundError:
-        source = _source() if _source else None
-        copy = source.copy(Path(path)) if source else None
+        copy = kept_copy(Path(path))
         if copy is None:
             raise ResultsError(f"{path}: no such record") from None
         return content_of(copy, "a readable run record")

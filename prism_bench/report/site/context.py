@@ -32,13 +32,14 @@ from prism_bench.analysis.trend.causes import Shift, shifts
 from prism_bench.analysis.trend.series import BoardCourse, kept_floors, window_courses
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
+from prism_bench.io.documents import is_present
 from prism_bench.io.files import path_part
 from prism_bench.record import store
 from prism_bench.record.identity import Owner
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.record.store import History
 from prism_bench.record.store.points import Facts, utc
-from prism_bench.record.store.records import in_order, is_present
+from prism_bench.record.store.records import in_order
 from prism_bench.report.view import CaseView, Origin, case_views
 
 

@@ -16,8 +16,8 @@ from prism_bench.analysis.compare.selection import SelectedCase, Selection
 from prism_bench.analysis.run_analysis import metric_words, value_text
 from prism_bench.compilation.listing import CodeDifference
 from prism_bench.report.plain import EntryDifferenceJson, alike, backend_text, code_difference_json
-from prism_bench.report.terminal.catalogue import code_difference_view
 from prism_bench.report.terminal.tables import FittedColumn, FittedTable, fitted, middle_cut, names_text
+from prism_bench.report.terminal.verification import code_difference_view
 from prism_bench.spec.metric import STAND_INS, timed_on
 from prism_bench.units import change_range_text, change_text, count_text, duration_text, share_text, time_text
 from prism_bench.workflows.bisecting import Bisection, HistoryNode, difference_at

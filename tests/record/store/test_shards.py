@@ -20,7 +20,8 @@ from prism_bench.errors import ResultsError
 from prism_bench.extensions.ci.keeping import Checkout, keep, opened
 from prism_bench.extensions.ci.keeping.branch import Base
 from prism_bench.extensions.ci.raw_samples import KeptRaw
-from prism_bench.record.store import all_points, parquet, read, read_history, records, records_in, save, shards
+from prism_bench.io import documents
+from prism_bench.record.store import all_points, parquet, read, read_history, records_in, save, shards
 from prism_bench.record.store.history import add_record, compact, migrate, prune, removable, verify
 from prism_bench.record.store.points import counted, seconds, shown, units_of
 from prism_bench.record.store.shards import ShardFolder
@@ -35,7 +36,7 @@ RUNS, CASES = 30, 5
 def own_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
     yield
-    records.supply(None)
+    documents.supply(None)
 
 
 def run(runs, number):
@@ -247,10 +248,10 @@ def test_old_raw_samples_are_removed_where_a_history_has_them(runs, tmp_path):
     assert RUNS == len(read_history(runs).records)
     with pytest.raises(ResultsError, match="no such record"):
         read(paths[0])
-    records.supply(lambda: KeptRaw(lambda: target))
+    documents.supply(lambda: KeptRaw(lambda: target))
     assert "00000000" == read(paths[0]).commit
-    assert records.is_present(paths[1])
-    assert not records.is_present(tmp_path / "elsewhere" / "a.json.gz")
+    assert documents.is_present(paths[1])
+    assert not documents.is_present(tmp_path / "elsewhere" / "a.json.gz")
 
 
 @pytest.mark.parametrize("damage", ["gone", "zeroed", "cut"])
@@ -269,16 +270,16 @@ def test_no_raw_samples_are_removed_whose_copy_cannot_be_read(runs, tmp_path, da
     file = path.relative_to(runs).as_posix()
     assert (19, True, True) == (len(found.removed), path.is_file(), "missing or damaged" in found.stay[file])
     path.unlink()
-    records.supply(lambda: KeptRaw(lambda: target))
-    assert (False, True) == (records.is_present(path), records.is_present(runs / found.removed[0]))
+    documents.supply(lambda: KeptRaw(lambda: target))
+    assert (False, True) == (documents.is_present(path), documents.is_present(runs / found.removed[0]))
     with pytest.raises(ResultsError, match="its copy is missing or damaged"):
         read(path)
     copy.write_bytes(whole)
-    records.supply(lambda: KeptRaw(lambda: target))
+    documents.supply(lambda: KeptRaw(lambda: target))
     assert "00000000" == read(path).commit
     (cached,) = (tmp_path / "cache" / "raw").rglob(path.name)
     cached.write_bytes(b"")
-    records.supply(lambda: KeptRaw(lambda: target))
+    documents.supply(lambda: KeptRaw(lambda: target))
     assert "00000000" == read(path).commit
 
 
