@@ -18,7 +18,7 @@ from prism_bench.io.files import cache_folder, write_atomically
 from prism_bench.report.headline import times_text
 from prism_bench.report.plain import backend_text
 from prism_bench.spec.metric import STAND_INS
-from prism_bench.units import bytes_text, change_text, count_text, energy_text, rate_text, share_text, time_text
+from prism_bench.units import bytes_text, change_range_text, change_text, count_text, energy_text, rate_text, share_text, time_text
 
 
 def moment(created: str) -> str:
@@ -95,7 +95,6 @@ def environment() -> Environment:
     made.globals.update(
         words=value_text,
         times=times_text,
-        against=change_text,
         number_of=count_text,
         backend_words=backend_text,
         stand_ins=STAND_INS,
@@ -111,6 +110,8 @@ def environment() -> Environment:
         time=lambda seconds: quantity(time_text(seconds)),
         rate=rate_text,
         share=share_text,
+        change=change_text,
+        change_to=change_range_text,
         bytes=bytes_text,
         q=quantity,
         micro=micro,

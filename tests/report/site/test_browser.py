@@ -222,17 +222,17 @@ def test_any_two_records_are_compared_and_the_link_remembers(page, site):
     assert "2 slower" in page.locator("#pair .chips").inner_text()
     page.locator("#pair").get_by_label("Search").fill("softmax")
     page.locator("#pair").get_by_label("Verdict").select_option("slower")
-    page.locator("#pair").get_by_role("button", name="Ratio").click()
+    page.locator("#pair").get_by_role("button", name="Change").click()
     assert ["slower"] * 2 == pair_rows(page, "Verdict")
-    link, ratios = page.url, pair_rows(page, "Ratio")
-    assert sorted(ratios, reverse=True) == ratios
+    link, changes = page.url, pair_rows(page, "Change")
+    assert sorted(changes, key=lambda text: float(text.removesuffix(" %")), reverse=True) == changes
     page.get_by_role("button", name="Swap A and B").click()
     settled(page)
     assert [] == pair_rows(page, "Verdict")
     opened(page, site, "index")
     page.goto(link)
     settled(page)
-    assert (ratios, ["slower"] * 2) == (pair_rows(page, "Ratio"), pair_rows(page, "Verdict"))
+    assert (changes, ["slower"] * 2) == (pair_rows(page, "Change"), pair_rows(page, "Verdict"))
     assert [] == page.problems
 
 

@@ -62,7 +62,7 @@
     const at = (value) => (50 + 50 * Math.max(-1, Math.min(1, Math.log(value) / look.reach))).toFixed(1);
     const holder = document.createElement("template");
     holder.innerHTML = `<svg class="whisker ${tone}" viewBox="0 0 100 12" preserveAspectRatio="none" role="img"><path class="zero" d="M50 0V12"/><path class="reach" d="M${at(low)} 6H${at(high)}"/><path class="dot" d="M${at(ratio)} 2V10"/></svg>`;
-    const text = `${low.toFixed(3)} to ${high.toFixed(3)}`;
+    const text = prism.changeRange(low, high);
     holder.content.firstChild.setAttribute("aria-label", text);
     return [holder.content.firstChild, made("small", {}, text)];
   }
@@ -82,7 +82,7 @@
       ...(whole ? whisker(one, tone) : [made("span", { class: "muted" }, "none")]));
     return made("tr", { "data-verdict": one.verdict }, named(one, list), made("td", { class: "text" }, one.metric.replaceAll("_", " ")),
       time(a, first), time(b, second),
-      made("td", { "data-sort": known ? one.ratio : "" }, ...(known ? [one.ratio.toFixed(3), ...(one.machine.toFixed(3) === "1.000" ? [] : [made("small", {}, `machine ${one.machine.toFixed(3)}`)])] : ["–"])), interval,
+      made("td", { "data-sort": known ? one.ratio : "" }, ...(known ? [prism.change(one.ratio), ...(one.machine.toFixed(3) === "1.000" ? [] : [made("small", {}, `machine ${prism.change(one.machine)}`)])] : ["–"])), interval,
       made("td", { "data-sort": known && isFinite(one.floor) ? one.floor : "" }, ...(known && isFinite(one.floor) ? [quantity(share(one.floor))] : ["–"])),
       made("td", { class: `text ${tone}` }, one.verdict, ...(why ? [made("small", { class: "why" }, why.replace(/(\d) us\b/g, "$1 µs"))] : [])));
   }
@@ -105,7 +105,7 @@
     part("notes").replaceChildren(...result.notes.map((note) => made("p", { class: "missing" }, note)));
     const { cases, shift, widening, excess, changed, used, factor, offset } = result.control;
     const parts = [...(offset ? [`${offset > 0 ? "+" : "-"}${Math.abs(offset * 1e6).toFixed(2)} us a launch`] : []), ...(Math.abs(factor - 1) > 0.001 ? [`${((factor - 1) * 100).toFixed(1)} %`] : [])];
-    part("control").textContent = cases ? `Control: ${cases} cases of identical code, median ratio ${shift.toFixed(3)}${used && parts.length ? `; divided out: ${parts.join(" and ")}` : ""}${widening > 1 ? `; every error was widened ${widening.toFixed(2)}x by what they differ` : ""}.${excess ? ` ${changed} of them have times that differ beyond chance: the machine changed between the two, and none of these verdicts can be trusted.` : ""}` : "";
+    part("control").textContent = cases ? `Control: ${cases} cases of identical code, median change ${prism.change(shift)}${used && parts.length ? `; divided out: ${parts.join(" and ")}` : ""}${widening > 1 ? `; every error was widened ${widening.toFixed(2)}x by what they differ` : ""}.${excess ? ` ${changed} of them have times that differ beyond chance: the machine changed between the two, and none of these verdicts can be trusted.` : ""}` : "";
     part("control").classList.toggle("warn", excess);
     [...table.tHead.rows[0].cells].forEach((head) => { const index = ["a", "b"].indexOf(head.dataset.key); if (index >= 0) (head.querySelector("button") || head).textContent = names[index]; });
     table.dataset.name = `${names[1]} against ${names[0]}`;

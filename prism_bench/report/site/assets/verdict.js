@@ -13,6 +13,8 @@
     const text = ((ratio - 1) * 100).toFixed(1).replace(/^-0\.0$/, "0.0");
     return `${text.startsWith("-") ? "" : "+"}${text} %`;
   };
+  const changeRange = (low, high) => `${change(low).replace(" %", "")} to ${change(high)}`;
+  Object.assign(prism, { change, changeRange });
   const named = (metric) => metric.replaceAll("_", " ");
 
   // The chance that Student's t with a whole number of degrees of freedom is within -t and t: M. Abramowitz, I. Stegun,
@@ -211,7 +213,7 @@
       let [verdict, reason] = worded(one, alone[index] <= rules.discoveries, all[index] <= rules.discoveries, suite, rules);
       if (one.cycles && one.deciding === one.cycles && verdict !== "inconclusive") {
         const [low, high] = interval(one.cycles.estimate, rules.confidence);
-        const words = `in cycles ${change(one.cycles.estimate.ratio)} (${change(low).replace(" %", "")} to ${change(high)}) at equal SM clocks`;
+        const words = `in cycles ${change(one.cycles.estimate.ratio)} (${changeRange(low, high)}) at equal SM clocks`;
         reason = reason ? `${reason} ${words}` : words;
       }
       return { verdict, reason, estimate: one.time.estimate, cycles: one.cycles?.estimate, floor: one.deciding.floor };
