@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from suites.listing import CHECKOUT, configured_catalogue, listing
 
 if TYPE_CHECKING:  # asv starts a process for each value: nothing is imported before it is needed
+    from collections.abc import Callable
+
     from prism_bench.record.measurement import Measurement
     from prism_bench.record.run_record import RunRecord
     from prism_bench.spec.case import Case
 
 Pass = dict[str, Any]
+_PROGRESS_SECONDS = 10.0
 
 
 class Measured:
@@ -68,6 +73,8 @@ def measure_commit() -> Pass:
 
     kept = os.environ.get("PRISM_BENCH_ASV_RECORD")
     record = store.read(kept) if kept else _measured()
+    if record is None:
+        return {"protocol": listing()["protocol"], "samples": {}, "wrong": {}, "untrusted": {}, "evidence": {}}
     times = [(case.name, one) for case in record.cases for one in case.measurements if one.subject == "kernel"]
     return {
         "protocol": record.protocol["version"],
@@ -78,7 +85,8 @@ def measure_commit() -> Pass:
     }
 
 
-def _measured() -> RunRecord:
+def _measured() -> RunRecord | None:
+    """Return the record of the chosen cases that this commit has; None if it has none of them."""
     from prism_bench.catalogue import discover
     from prism_bench.run import Settings, run
 
@@ -87,7 +95,29 @@ def _measured() -> RunRecord:
     catalogue = discover(commit_tree() / configured) if configured else discover()
     processes = int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3"))
     settings = Settings(processes=processes, peers=False, cpu_baseline=False)
-    return run(catalogue, backend, launched(catalogue.cases(labels=labels), backend), settings)
+    names = set(listing()["cases"])  # an older commit may lack a case, or have cases that nobody chose
+    cases = [case for case in catalogue.cases(labels=labels) if case.name in names]
+    return run(catalogue, backend, launched(cases, backend), settings, progress()) if cases else None
+
+
+def progress() -> Callable[[Any], None]:
+    """Return a function that writes the progress of a run where asv itself writes its errors.
+
+    asv keeps what a suite prints until the suite ends, which may be minutes. Its plugin of ours names the place. A line
+    comes with each stage and every ten seconds.
+    """
+    place, began, printed, stage = os.environ.get("PRISM_BENCH_ASV_PROGRESS"), monotonic(), 0.0, None
+
+    def report(event: Any) -> None:
+        nonlocal printed, stage
+        now = monotonic()
+        if place and (now - printed >= _PROGRESS_SECONDS or event.stage != stage):
+            printed, stage = now, event.stage
+            what = event.stage or f"process {event.process + 1}"
+            with suppress(OSError), open(place, "a") as file:
+                file.write(f"prism-bench: {now - began:.0f} s: {what}, {event.done} of {event.total}: {event.task}\n")
+
+    return report
 
 
 def commit_tree() -> Path:

@@ -27,7 +27,7 @@ from prism_bench.io.documents import as_kind, text_of
 
 OWN_FILE, SHARED_FILE, TABLE = "prism-bench.toml", "pyproject.toml", "prism-bench"
 # Tables of commands: `Project.section` reads one as the type that its command defines.
-_SECTIONS = ("nightly", "history", "pull-request", "pytest")
+_SECTIONS = ("nightly", "history", "pull-request", "pytest", "asv")
 STORAGE = "reports"  # where records go without a configuration: options default to folders below it
 
 _Kind = TypeVar("_Kind")

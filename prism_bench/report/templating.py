@@ -18,7 +18,16 @@ from prism_bench.io.files import cache_folder, write_atomically
 from prism_bench.report.headline import times_text
 from prism_bench.report.plain import backend_text
 from prism_bench.spec.metric import STAND_INS
-from prism_bench.units import bytes_text, change_range_text, change_text, count_text, energy_text, rate_text, share_text, time_text
+from prism_bench.units import (
+    bytes_text,
+    change_range_text,
+    change_text,
+    count_text,
+    energy_text,
+    rate_text,
+    share_text,
+    time_text,
+)
 
 
 def moment(created: str) -> str:

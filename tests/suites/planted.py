@@ -40,12 +40,20 @@ class Project:
         """What asv prints; an error with its words where it does not end with 0."""
         return self._output(sys.executable, "-m", "asv", *words, **environment)
 
+    def output_and_errors(self, *words: str, **environment: str) -> tuple[str, str]:
+        """Return what asv prints to its standard output and to its standard error."""
+        done = self._done(sys.executable, "-m", "asv", *words, **environment)
+        return done.stdout, done.stderr
+
     def _output(self, *command, **environment):
+        return self._done(*command, **environment).stdout
+
+    def _done(self, *command, **environment):
         done = subprocess.run(
             command, cwd=self.newer, env={**self.environment, **environment}, capture_output=True, text=True
         )
         assert done.returncode == 0, f"{' '.join(command)}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        return done
 
 
 def plant(folder: Path) -> Project:

@@ -1,5 +1,7 @@
 """asv on two commits: each case's time stands under its own name, and asv keeps the samples it is handed."""
 
+import re
+import sys
 from statistics import median
 
 import pytest
@@ -102,6 +104,15 @@ def test_compare_show_and_publish_read_the_results(project, older, newer):
     assert "No run record yet" in (site / "prism_bench/budgets.html").read_text()
     for name in ("index.json", "info.json"):  # asv writes these after every publisher
         assert (site / name).read_text() in (site / f"{name}.js").read_text()
+
+
+def test_chosen_cases_alone_are_measured_and_their_progress_is_printed(project):
+    where = ("-E", f"existing:{sys.executable}", "--dry-run", "--bench", "Cold", "--launch-method", "forkserver")
+    chosen = {"PRISM_BENCH_ASV_CASES": f"vector_add {PLANTED}", "ASV_PYTHONPATH": str(project.newer)}
+    output, errors = project.output_and_errors("run", *where, **chosen)
+    assert {"vector_add", PLANTED} == kernels(re.findall(r"(\w+)\[.*?\] +\d", output))
+    progress = [line for line in errors.splitlines() if line.startswith("prism-bench: ")]
+    assert progress and all(re.search(r"s: .+, \d+ of \d+: .+", line) for line in progress)
 
 
 def test_the_measuring_processes_run_the_package_of_their_commit(project, older):

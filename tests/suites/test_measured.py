@@ -2,8 +2,10 @@
 
 import pytest
 
-from suites.listing import listing
-from suites.measured import Measured, measure_commit
+import suites.listing as listing_module
+from prism_bench.run.pool import Progress
+from suites.listing import chosen_cases, listing
+from suites.measured import Measured, measure_commit, progress
 from suites.times import Cold
 
 CASE = "softmax[rows=32,cols=1000]"
@@ -93,3 +95,33 @@ def test_a_pass_sorts_samples_from_what_is_wrong_or_untrusted(tmp_path, monkeypa
 
 def kernels(cases):
     return {case.split("[")[0].split(":")[0] for case in cases}
+
+
+def test_the_environment_chooses_before_the_configuration(monkeypatch):
+    monkeypatch.setattr(listing_module, "configuration", lambda: {"asv": {"cases": ["softmax"]}})
+    monkeypatch.delenv("PRISM_BENCH_ASV_CASES", raising=False)
+    assert ["softmax"] == chosen_cases()
+    monkeypatch.setenv("PRISM_BENCH_ASV_CASES", "matmul:tf32 basic")
+    assert ["matmul:tf32", "basic"] == chosen_cases()
+
+
+def test_a_choice_that_is_no_list_is_refused(monkeypatch):
+    monkeypatch.setattr(listing_module, "configuration", lambda: {"asv": {"cases": "softmax"}})
+    monkeypatch.delenv("PRISM_BENCH_ASV_CASES", raising=False)
+    with pytest.raises(RuntimeError, match="asv.cases is 'softmax': a list of kernels"):
+        chosen_cases()
+
+
+def test_a_commit_without_the_chosen_cases_has_an_empty_pass(monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_ASV_BACKEND", "null")
+    monkeypatch.setattr("suites.measured.listing", lambda: {"protocol": 1, "cases": ["gone[n=1]"]})
+    assert {"protocol": 1, "samples": {}, "wrong": {}, "untrusted": {}, "evidence": {}} == measure_commit()
+
+
+def test_progress_is_written_for_each_stage(tmp_path, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_ASV_PROGRESS", str(tmp_path / "log"))
+    report = progress()
+    for stage, done in (("verifying", 0), ("verifying", 1), ("", 2)):
+        report(Progress(0, done, 3, "softmax", stage))
+    lines = (tmp_path / "log").read_text().splitlines()
+    assert ["verifying, 0 of 3: softmax", "process 1, 2 of 3: softmax"] == [line.split(" s: ")[1] for line in lines]

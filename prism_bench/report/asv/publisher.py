@@ -1,6 +1,7 @@
-"""The plugin that asv loads: its publisher runs last, when asv has copied its page and written its graphs."""
+"""The plugin that asv loads: its publisher runs last, and it names the place for the progress of the suites."""
 
 import atexit
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from asv.config import Config
     from asv.graph import GraphSet
     from asv.repo import Repo
+
+
+# asv captures what its suites print until they end; they write their progress where asv prints errors.
+os.environ.setdefault("PRISM_BENCH_ASV_PROGRESS", f"/proc/{os.getpid()}/fd/2")
 
 
 class PrismBench(OutputPublisher):
