@@ -7,7 +7,7 @@
     PRISM_BENCH_ASV_PROCESSES  3; fresh processes that measure every case
     PRISM_BENCH_TUNED          0 launches as the specs define, whatever prism-bench tune found best on this machine
     PRISM_BENCH_ASV_RECORD     a run record whose samples asv gets instead of new ones
-    PRISM_BENCH_ASV_PROGRESS   the file for lines of progress; our plugin names asv's own standard error
+    PRISM_BENCH_ASV_PROGRESS   the file for lines of progress; the plugin names asv's standard error
 
 asv starts a process for every value, so nothing here imports the package before it must.
 """
