@@ -103,8 +103,8 @@ def _measured() -> RunRecord | None:
 def progress() -> Callable[[Any], None]:
     """Return a function that writes the progress of a run where asv itself writes its errors.
 
-    asv keeps what a suite prints until the suite ends, which may be minutes. The plugin in `prism_bench.report.asv` names the place. A line
-    comes with each stage and every ten seconds.
+    asv keeps what a suite prints until the suite ends, which may be minutes. The plugin in `prism_bench.report.asv`
+    names the place. A line comes with each stage and every ten seconds.
     """
     place, began, printed, stage = os.environ.get("PRISM_BENCH_ASV_PROGRESS"), monotonic(), 0.0, None
 
