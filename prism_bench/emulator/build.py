@@ -23,9 +23,11 @@ INCLUDE = _HERE / "include"
 RUNTIME = _HERE / "runtime"
 
 # CUDA sources pun types and rely on wrapping integers; only operations that the author contracted are contracted.
+# Shared arrays of a class such as __half have a guard, as they are static here: one thread at a time runs.
 _COMMON = (
     "-std=c++17 -fPIC -fvisibility=hidden -fno-exceptions -fno-rtti -fno-strict-aliasing -ffp-contract=off "
-    "-fdata-sections -fno-math-errno -fno-trapping-math -fno-finite-loops -fno-stack-protector -Wno-attributes -w"
+    "-fdata-sections -fno-math-errno -fno-trapping-math -fno-finite-loops -fno-stack-protector "
+    "-fno-threadsafe-statics -Wno-attributes -w"
 ).split()
 _SANITIZE = "-fsanitize=address,undefined -fno-sanitize=vptr -fno-omit-frame-pointer"
 _LINES = "-g1 -gdwarf-4"

@@ -35,7 +35,7 @@ def main() -> None:
     """Launch the edges of the order's kernels, until its time is over; exit status 3 when the device became useless."""
     order: SanitizeOrder = json.loads(Path(sys.argv[1]).read_text())
     backend, catalogue = open_backend(order["backend"]), discover(order["catalogue"])
-    _allocate_each_buffer(backend, order["poison"])
+    allocate_each_buffer(backend, order["poison"])
     deadline = time.monotonic() + order["seconds"]
     for kernel in order["kernels"]:
         for case in swept_cases(catalogue, kernel):
@@ -50,7 +50,7 @@ def swept_cases(catalogue: Catalogue, kernel: str) -> list[Case]:
     return [case for case in catalogue.edges_of(kernel) if not case.is_regime]
 
 
-def _allocate_each_buffer(backend: Backend, poison: bool) -> None:
+def allocate_each_buffer(backend: Backend, poison: bool) -> None:
     """Make every buffer an allocation, and load every library once: instrumenting libraries takes most of the time."""
     cuda = getattr(backend.xp, "cuda", None)
     if cuda is not None:
