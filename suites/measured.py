@@ -88,13 +88,13 @@ def measure_commit() -> Pass:
 def _measured() -> RunRecord | None:
     """Return the record of the chosen cases that this commit has; None if it has none of them."""
     from prism_bench.catalogue import discover
-    from prism_bench.run import Settings, run
+    from prism_bench.run import Settings, lanes_for, run
 
     backend, labels = _backend_and_labels()
     configured = configured_catalogue()
     catalogue = discover(commit_tree() / configured) if configured else discover()
     processes = int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3"))
-    settings = Settings(processes=processes, peers=False, cpu_baseline=False)
+    settings = Settings(processes=processes, peers=False, cpu_baseline=False, lanes=lanes_for(backend))
     names = set(listing()["cases"])  # an older commit may lack a case, or have cases that nobody chose
     cases = [case for case in catalogue.cases(labels=labels) if case.name in names]
     return run(catalogue, backend, launched(cases, backend), settings, progress()) if cases else None

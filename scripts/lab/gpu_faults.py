@@ -45,7 +45,8 @@ ARCHITECTURE = "90"
 PASSES = "passes"
 _ANSWER = "@@ answer "  # begins the line with the answer of a launch in a process of its own
 _LONGEST = 300
-_PATH = os.pathsep.join(map(str, (REPOSITORY, REPOSITORY / "scripts")))  # of the processes that launch
+# Of the processes that launch.
+_PATH = os.pathsep.join(map(str, filter(None, (REPOSITORY, REPOSITORY / "scripts", os.environ.get("PYTHONPATH")))))
 
 
 @dataclass(frozen=True)
