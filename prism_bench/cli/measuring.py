@@ -186,7 +186,7 @@ def announce(
     parts = [
         count_text(chosen, "case") + (f" and {count_text(added, 'ceiling benchmark')}" if added else ""),
         count_text(settings.processes, "process", "processes"),
-        *(["peers"] if settings.peers else []),
+        *(["peers"] if settings.peers and any(case.spec.peers for case in cases) else []),
     ]
     alone = " on one board" if boards > 1 else ""
     text = f"{', '.join(parts)}: about {duration_text(expected.seconds)}{alone} ({expected.source})"

@@ -53,6 +53,8 @@ def content_of(path: Path, what: str) -> bytes | bytearray:
         return _decompressed(data, limits)
     except FileNotFoundError:
         raise
+    except IsADirectoryError:
+        raise ResultsError(f"{path} is a folder, not {what}: name a file") from None
     except (OSError, EOFError, ValueError, zlib.error) as error:
         raise ResultsError(f"{path}: not {what} ({error})") from error
 

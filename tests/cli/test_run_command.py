@@ -34,11 +34,16 @@ def test_a_run_ends_with_0_and_writes_one_record_below_the_machine(run):
 
 def test_it_says_how_long_it_will_take_and_from_where_it_knows(run):
     rough = run().out.splitlines()[1]
-    assert rough.startswith("4 cases, 1 process, peers: about ")
+    assert rough.startswith("4 cases, 1 process: about ")
     assert rough.endswith(" s (rough: no complete record of this machine has enough of these cases)")
     created = only_record().created
     assert run().out.splitlines()[1].endswith(f" s (from the record of {created[:10]})")
     assert "3 cases, 2 processes: about " in run("--no-peers", "--processes", "2", "double", "triple", "--json").err
+
+
+def test_peers_are_announced_where_a_spec_names_some(shell, tmp_path):
+    found = shell(*QUICK, "vector_add", "--label", "S0", "--runs", str(tmp_path))
+    assert ", 1 process, peers: about" in found.out.splitlines()[1]
 
 
 def test_json_is_the_record_with_derived_values_and_nothing_else(run):

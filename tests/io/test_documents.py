@@ -45,7 +45,7 @@ def test_what_is_damaged_is_named(data, tmp_path):
 
 
 def test_a_folder_is_named(tmp_path):
-    with pytest.raises(ResultsError, match="not a readable note"):
+    with pytest.raises(ResultsError, match="is a folder, not a readable note: name a file"):
         content_of(tmp_path, "a readable note")
 
 

@@ -12,7 +12,7 @@ from prism_bench.analysis.run_analysis import read
 from prism_bench.analysis.summary import implementation
 from prism_bench.report.terminal.profile import profile_view
 from prism_bench.report.terminal.record import summary_view, verdict_text
-from prism_bench.report.terminal.verification import skipped_reasons
+from prism_bench.report.terminal.verification import skipped_reasons, verification_view
 from prism_bench.report.view import case_views
 from prism_bench.spec.metric import Budget
 from tests.report.peered import peered_record
@@ -185,3 +185,10 @@ def test_a_profile_lists_what_failed_first_and_what_was_skipped_last():
         console.print(profile_view(lines, []))
     names = [row.split()[0] for row in captured.get().splitlines() if " S1 " in row]
     assert ["broken", "idle", "busy", "null", "skip"] == names
+
+
+def test_a_verification_that_stopped_at_once_has_no_table():
+    console = Console(width=80, record=True, file=open("/dev/null", "w"), color_system=None)  # noqa: SIM115
+    with console.file:
+        console.print(verification_view({"emulator": record_of()}))
+        assert "emulator: stopped before the first case ended\n" == console.export_text()

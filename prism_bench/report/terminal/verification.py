@@ -130,13 +130,14 @@ def verification_view(records: Mapping[str, RunRecord], *, verbose: bool = False
     for kernel in sorted({kernel for groups in by_backend for kernel in groups}):
         table.add_row(kernel, *(_cell(groups.get(kernel)) for groups in by_backend))
     rest = [line for backend, record in records.items() for line in _failures(backend, record, verbose)]
-    return Group(table, *rest)
+    return Group(*([table] if table.rows else []), *rest)
 
 
 def _failures(backend: str, record: RunRecord, verbose: bool) -> list[Text]:
     """Return the counts by status, lines for the cases that failed, and one for each reason of skipped ones."""
     counts = Counter(case.status for case in record.cases)
-    lines = [Text(f"{backend}: " + ", ".join(f"{count} {status}" for status, count in counts.items()))]
+    texts = [f"{count} {status}" for status, count in counts.items()] or ["stopped before the first case ended"]
+    lines = [Text(f"{backend}: " + ", ".join(texts))]
     failed = [
         (case.status, case.name, case.reason or "the record gives no reason")
         for case in record.cases
