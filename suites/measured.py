@@ -13,6 +13,7 @@ from suites.listing import CHECKOUT, configured_catalogue, listing
 if TYPE_CHECKING:  # asv starts a process for each value: nothing is imported before it is needed
     from collections.abc import Callable
 
+    from prism_bench.catalogue import Catalogue
     from prism_bench.record.measurement import Measurement
     from prism_bench.record.run_record import RunRecord
     from prism_bench.spec.case import Case
@@ -97,7 +98,22 @@ def _measured() -> RunRecord | None:
     settings = Settings(processes=processes, peers=False, cpu_baseline=False, lanes=lanes_for(backend))
     names = set(listing()["cases"])  # an older commit may lack a case, or have cases that nobody chose
     cases = [case for case in catalogue.cases(labels=labels) if case.name in names]
-    return run(catalogue, backend, launched(cases, backend), settings, progress()) if cases else None
+    if not cases:
+        return None
+    return run(catalogue, backend, launched(cases, backend), settings, progress(), **_carried(catalogue, backend))
+
+
+def _carried(catalogue: Catalogue, backend: str) -> dict[str, Any]:
+    """Return the argument of `run` that carries over the verification of kernels which did not change."""
+    try:
+        from prism_bench.run import Carrier, Settings
+    except ImportError:  # an older commit
+        return {}
+    from prism_bench.backends import open_backend
+
+    if backend != "cuda":
+        return {}
+    return {"carrier": Carrier(catalogue, backend, open_backend(backend).facts(), Settings().seeds)}
 
 
 def progress() -> Callable[[Any], None]:

@@ -29,7 +29,7 @@ from prism_bench.monitor.sampler import HERTZ
 if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
     from prism_bench.record.run_record import RunRecord
-    from prism_bench.run import Settings
+    from prism_bench.run import Carrier, Settings
 
 NAME = "run"
 
@@ -62,8 +62,8 @@ def command(
 ) -> None:
     """Verify and time every case, and write one run record. Labels are S0, S1 and S2 on a GPU, else S0.
 
-    A peer that is silent for a third of --timeout is ended. The first call of a kernel is measured only where its code
-    is new; with --all always.
+    A peer that is silent for a third of --timeout is ended. On a GPU a kernel is verified, and its first call measured,
+    only where something changed since it was here, and by turns every twentieth day; with --all always.
     """
     from prism_bench.run import Settings, Watching, run, share, with_ceilings
 
@@ -95,7 +95,8 @@ def command(
             else:
                 signals.enter_context(files.held())
                 with progress_bar(announced()) as report:
-                    record = run(kernels, name, list(chosen.cases), settings, report, keep=keep)
+                    carrier = None if all else _carrier(kernels, described, settings)
+                    record = run(kernels, name, list(chosen.cases), settings, report, keep=keep, carrier=carrier)
         code = _finish(record, keep, kernels, runs, json)
     raise SystemExit(code)
 
@@ -117,6 +118,13 @@ def _informed(
         known_code={} if all_first_calls else known_code(earlier, backend.facts()),
         known_seconds=verification_seconds(earlier, backend.name),
     )
+
+
+def _carrier(kernels: "Catalogue", backend: DescribedBackend, settings: "Settings") -> "Carrier | None":
+    """Return what carries verification over; None without a GPU, where verification costs little or is the purpose."""
+    from prism_bench.run import Carrier
+
+    return Carrier(kernels, backend.name, backend.facts(), settings.seeds) if backend.name == "cuda" else None
 
 
 def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Callable[["RunRecord"], Path]:

@@ -237,12 +237,15 @@ def cuda_files(source: Path) -> tuple[Path, ...]:
     return (source, *(path for path, _ in _reached(source, source.read_text(), folders, set())))
 
 
-def content_hash(source: Path) -> str:
-    """Return a hash of every character of the source and the catalogue's headers that it includes."""
+def content_hash(source: Path, options: Sequence[str] = ()) -> str:
+    """Return a hash of every character of the source and the project's headers that it includes.
+
+    Headers are looked for in the catalogue's folders and in those that the options name.
+    """
     if is_prebuilt(source):
         return hashlib.sha256(source.read_bytes()).hexdigest()
     text = source.read_text()
-    return _content_of(text, _included(source, text))
+    return _content_of(text, _included(source, text, toolchain_of(options).folders))
 
 
 def _folders(source: Path) -> tuple[str, ...]:

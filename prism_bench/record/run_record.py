@@ -39,6 +39,7 @@ TESTED = "pytest"  # family of a case that a test timed: its name is the test's 
 STATUSES = get_args(Status)
 NOT_TIMED = "not timed, because "  # begins the reason of a case whose kernel is wrong at an edge
 _EDGES = ("edge", "golden")  # labels of cases that are verified and not timed
+CARRIED = "carried"  # in a verification's entries the moment when it was verified, if an earlier run did
 _PLOTTED = 30  # cases of one plot at most: more rows cannot be read
 _PEER = "peer:"
 
@@ -62,6 +63,11 @@ class CaseResult(CaseFields):
         A golden case may share its workload with a timed one: a case with times is no edge.
         """
         return self.label in _EDGES and not self.measurements
+
+    @property
+    def carried(self) -> str | None:
+        """The moment when an earlier run verified it; None if this run did, or nothing did."""
+        return next((str(entry[CARRIED]) for entry in self.verification if CARRIED in entry), None)
 
     @property
     def main_metric(self) -> str:

@@ -1,5 +1,6 @@
 """Runs: verify and measure cases in worker processes, and build run records of the results."""
 
+from prism_bench.run.carrying import Carrier
 from prism_bench.run.forecast import Forecast, forecast, known_code, verification_seconds
 from prism_bench.run.job import merge, run
 from prism_bench.run.pool import Progress, lanes_for
@@ -8,6 +9,7 @@ from prism_bench.run.verification import verify
 
 __all__ = [
     "PROTOCOL",
+    "Carrier",
     "Forecast",
     "Progress",
     "Settings",

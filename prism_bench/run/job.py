@@ -18,6 +18,7 @@ from prism_bench.measure.plausibility import judged, measured_limits, peaks_of
 from prism_bench.monitor.executions import ExecutionJournal, executions_of
 from prism_bench.record.identity import boards_together
 from prism_bench.record.run_record import NOT_TIMED, CaseResult, RunRecord
+from prism_bench.run.carrying import Carrier
 from prism_bench.run.measuring import COMPILING, TIMED, UNTIMED
 from prism_bench.run.peers import peers_far_behind, peers_without_time
 from prism_bench.run.pool import (
@@ -57,8 +58,11 @@ def run(
     timed: bool = True,
     others: Iterable[str] = (),
     keep: Callable[[RunRecord], object] = lambda _: None,
+    carrier: Carrier | None = None,
 ) -> RunRecord:
     """Measure the cases on the backend; of the kernels in `others` only the edges are verified.
+
+    With a `carrier`, what it carries over is not verified again.
 
     An interrupt, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked
     incomplete. `keep` gets such a record every PRISM_BENCH_SAVE_SECONDS too, in case the machine itself is lost, and
@@ -75,7 +79,7 @@ def run(
         if driven.has_results and due():
             keep(driven.record(clock.span(complete=False)))
 
-    driven = Run(catalogue, backend, settings, reported)
+    driven = Run(catalogue, backend, settings, reported, carrier=carrier)
     try:
         with files.allowed():
             driven.measure(with_ceilings(catalogue, backend, cases) if timed else cases, timed, others)
@@ -102,8 +106,11 @@ class Run(TaskDriver):
         settings: Settings,
         report: Callable[[Progress], object] = lambda _: None,
         place: WorkerEnvironment = HERE,
+        *,
+        carrier: Carrier | None = None,
     ) -> None:
         super().__init__(catalogue, backend, settings.timeout, place)
+        self._carrier = carrier
         self._settings, self._report = settings, report
         self._journal = ExecutionJournal()
         self._done = self._total = 0
@@ -129,6 +136,7 @@ class Run(TaskDriver):
         processes = self._settings.processes if timed else 1
         apart = timed and self._settings.lanes > 1
         self._total = len(edges) + len(cases) * (processes + apart)
+        edges = self._without_carried(edges)
         with self._standing_by(raced, processes if apart else 0) as ready:
             with Lanes(self._place, ["cupy", "torch"] if raced else ()) as self._lanes:
                 self._verify(cases, edges, raced, timed)
@@ -149,7 +157,9 @@ class Run(TaskDriver):
                 self.go_through(edges, 0, timed=False)
                 if apart:  # what keeps the device busy would disturb Inductor, which times its own choices
                     small = [case for case in cases if not raced or case.label == "S0"]
-                    self.go_through(self.right_tasks(small, 0), 0, timed=False)
+                    tasks = self.right_tasks(small, 0)
+                    # The peers of raced cases are verified in the same task.
+                    self.go_through(tasks if raced else self._without_carried(tasks), 0, timed=False)
         if apart and raced:
             with self.stage(UNTIMED):
                 self._checked = None
@@ -213,6 +223,17 @@ class Run(TaskDriver):
                 (ceilings if case.spec.ceiling else others).append(case.task)
         return ceilings + shuffled(others, self._settings.seed, process)
 
+    def _without_carried(self, tasks: list[str]) -> list[str]:
+        """Return the tasks that are to be verified, after taking the results of the others."""
+        left: list[str] = []
+        for task in tasks:
+            results = self._carrier.carried(task) if self._carrier else []
+            for result in results:
+                self.results.setdefault(result.name, []).append(result)
+            left += [] if results else [task]
+        self._done += len(tasks) - len(left)
+        return left
+
     def verifying(self, cases: list[Case]) -> AbstractContextManager[None]:
         """Return a block in which a process verifies the cases already; `go_through` takes its results."""
         tasks = self.right_tasks(cases, 0)
@@ -232,6 +253,8 @@ class Run(TaskDriver):
                 self._settled.setdefault(task, far_behind)
             if self.facts.get("uuid"):
                 self._journal.append(executions_of(result))
+        if self._carrier:
+            self._carrier.keep(task, results)
         self._done += 1
 
     def lose(self, death: WorkerDied, task: str) -> None:

@@ -259,6 +259,7 @@ def combined(results: Sequence[CaseResult]) -> CaseResult:
     status, reason = (bad.status, bad.reason) if bad else ("ok", None)
     return replace(
         results[0],
+        code=next((result.code for result in results if result.code), {}),
         measurements=() if bad else tuple(noted),
         status=status,
         reason=reason,

@@ -204,7 +204,9 @@ def _title(reading: Reading, verdict: Gate) -> Iterator[Text]:
     plain = "" if judged else "bold green" if trusted else "bold yellow"
     measured = headline(reading)
     if reading.edges:
-        measured = f"{measured.removesuffix('.')}, {count_text(len(record.cases), 'check')}."
+        moments = [case.carried for case in record.cases if case.carried]
+        carried = f", {len(moments)} carried over since {min(moments)[:10]}" if moments else ""
+        measured = f"{measured.removesuffix('.')}, {count_text(len(record.cases), 'check')}{carried}."
     dirty = " with uncommitted changes" if record.dirty else ""
     commit = f", commit {record.commit[:8]}{dirty}" if record.commit else ""
     origin = f"{machine_name(record)}, {record.backend} backend, {record.created}{commit}"

@@ -1,0 +1,124 @@
+"""Verification carried over from an earlier run of this machine: nothing that it depends on has changed since.
+
+That is the code of a kernel with the headers it includes, its spec with the modules it imports and the other files of
+its family (launches, inputs, references), compiler options, driver, compilers and libraries, the device, the seeds, and
+this package's own code that verifies. Kernels that are a callable are verified anew: their code may be anywhere.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import prism_bench
+from prism_bench.catalogue import Catalogue
+from prism_bench.compilation.program import content_hash
+from prism_bench.compilation.sources import python_texts
+from prism_bench.errors import ResultsError
+from prism_bench.io.documents import json_of, json_text
+from prism_bench.io.files import cache_folder, write_atomically
+from prism_bench.record.run_record import CARRIED, CaseResult, decode_case, encode_case
+from prism_bench.spec.case import Case
+
+_ANEW = 20  # of so many tasks one is verified anew each day, by turns
+_VERIFYING = ("backends", "catalogue", "compilation", "emulator", "io", "measure", "run", "spec")
+
+
+class Carrier:
+    """Results of verification by task, kept in the user's cache under all that they depend on."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        backend: str,
+        facts: Mapping[str, Any],
+        seeds: Sequence[int],
+        day: int | None = None,
+    ) -> None:
+        """`facts` are the backend's; the number of the `day`, today's by default, decides what is verified anew."""
+        self._catalogue, self._folder = catalogue, cache_folder("verified")
+        self._day = datetime.now(UTC).toordinal() if day is None else day
+        device = {name: facts.get(name) for name in ("name", "compute_capability", "driver", "uuid")}
+        self._surroundings = json_text([_package_hash(), backend, device, facts.get("software", {}), list(seeds)])
+
+    def carried(self, task: str) -> list[CaseResult]:
+        """Return the results of a task as they were verified; empty if it is to be verified."""
+        path = None if self._is_due(task) else self._path(task)
+        if path is None or not path.is_file():
+            return []
+        with suppress(ResultsError, KeyError, TypeError, ValueError):
+            kept: Any = json_of(path, "kept verification")
+            results = [decode_case(plain) for plain in kept["results"]]
+            expected = [(case.name, case.configuration) for case in self._cases(task)]
+            if [(result.name, result.configuration) for result in results] == expected:
+                return [_marked(result, str(kept["verified"])) for result in results]
+        return []
+
+    def keep(self, task: str, results: Sequence[CaseResult]) -> None:
+        """Keep the results of a task that was verified now, if every case of it is right."""
+        path = self._path(task)
+        is_right = all(result.status == "ok" and result.verification for result in results)
+        is_whole = [result.name for result in results] == [case.name for case in self._cases(task)]
+        if path is None or not is_right or not is_whole:
+            return
+        plain = [encode_case(replace(result, measurements=(), peers=(), spent={}, code={})) for result in results]
+        with suppress(OSError):  # without a cache everything is verified
+            path.parent.mkdir(parents=True, exist_ok=True)
+            moment = datetime.now(UTC).isoformat(timespec="seconds")
+            write_atomically(path, json_text({"verified": moment, "results": plain}).encode())
+
+    def _is_due(self, task: str) -> bool:
+        return int(hashlib.sha256(task.encode()).hexdigest()[:8], 16) % _ANEW == self._day % _ANEW
+
+    def _cases(self, task: str) -> list[Case]:
+        if task.startswith("edges:"):
+            return self._catalogue.edges_of(task.removeprefix("edges:"))
+        return [self._catalogue.anywhere(task)]
+
+    def _path(self, task: str) -> Path | None:
+        """Return the file of a task's results; None where what they depend on is unknown."""
+        cases = self._cases(task)
+        code = _code_hash(cases[0].spec.file, cases[0].spec.source_path, cases[0].spec.options) if cases else None
+        if code is None or any(case.spec.callable is not None for case in cases):
+            return None
+        return self._folder / f"{_digest([self._surroundings, code, task])}.json"
+
+
+def _marked(result: CaseResult, moment: str) -> CaseResult:
+    return replace(result, verification=tuple({**entry, CARRIED: moment} for entry in result.verification))
+
+
+@cache
+def _code_hash(file: Path | None, source: Path | None, options: tuple[str, ...]) -> str | None:
+    """Return a hash of a kernel's files and options; None if one of them is unknown or unreadable."""
+    if file is None or source is None:
+        return None
+    try:
+        data = sorted(path for path in file.parent.glob("*") if path.is_file() and path.suffix not in (".py", ".cu"))
+        texts = [*python_texts(file), *(python_texts(source) if source.suffix == ".py" else ())]
+        code = content_hash(source, options) if source.suffix != ".py" else ""
+        return _digest([*texts, code, *options, *(path.read_bytes() for path in data)])
+    except (OSError, ValueError, SyntaxError):
+        return None
+
+
+@cache
+def _package_hash() -> str:
+    """Return a hash of the package's own files that decide what verification compares."""
+    root = Path(prism_bench.__file__).parent
+    files = sorted(
+        path for part in _VERIFYING for path in (root / part).rglob("*") if path.suffix in (".py", ".h", ".cpp")
+    )
+    return _digest(path.read_bytes() for path in files)
+
+
+def _digest(parts: Iterable[str | bytes]) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part.encode() if isinstance(part, str) else part
+        digest.update(hashlib.sha256(content).digest())
+    return digest.hexdigest()[:32]
