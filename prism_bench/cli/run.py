@@ -1,6 +1,6 @@
 """`prism-bench run`: the main job."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -29,7 +29,8 @@ from prism_bench.monitor.sampler import HERTZ
 if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
     from prism_bench.record.run_record import RunRecord
-    from prism_bench.run import Carrier, Settings
+    from prism_bench.run import Progress, Settings
+    from prism_bench.spec.case import Case
 
 NAME = "run"
 
@@ -65,7 +66,7 @@ def command(
     A peer that is silent for a third of --timeout is ended. On a GPU a kernel is verified, and its first call measured,
     only where something changed since it was here, and by turns every twentieth day; with --all always.
     """
-    from prism_bench.run import Settings, Watching, run, share, with_ceilings
+    from prism_bench.run import Settings, Watching, share, with_ceilings
 
     if fleet is None and workers is not None:
         raise UsageError(f"--workers {workers}: it is for --fleet")
@@ -95,8 +96,7 @@ def command(
             else:
                 signals.enter_context(files.held())
                 with progress_bar(announced()) as report:
-                    carrier = None if all else _carrier(kernels, described, settings)
-                    record = run(kernels, name, list(chosen.cases), settings, report, keep=keep, carrier=carrier)
+                    record = _run(kernels, described, chosen.cases, settings, report, keep, anew=all)
         code = _finish(record, keep, kernels, runs, json)
     raise SystemExit(code)
 
@@ -120,11 +120,22 @@ def _informed(
     )
 
 
-def _carrier(kernels: "Catalogue", backend: DescribedBackend, settings: "Settings") -> "Carrier | None":
-    """Return what carries verification over; None without a GPU, where verification costs little or is the purpose."""
-    from prism_bench.run import Carrier
+def _run(
+    kernels: "Catalogue",
+    backend: DescribedBackend,
+    cases: Sequence["Case"],
+    settings: "Settings",
+    report: Callable[["Progress"], object],
+    keep: files.Saver,
+    *,
+    anew: bool,
+) -> "RunRecord":
+    """Run the cases here; unless `anew`, a GPU's verification of unchanged kernels is carried over."""
+    from prism_bench.run import Carrier, run
 
-    return Carrier(kernels, backend.name, backend.facts(), settings.seeds) if backend.name == "cuda" else None
+    carries = backend.name == "cuda" and not anew  # elsewhere verification costs little, or is the purpose
+    carrier = Carrier(kernels, backend.name, backend.facts(), settings.seeds) if carries else None
+    return run(kernels, backend.name, list(cases), settings, report, keep=keep, carrier=carrier)
 
 
 def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Callable[["RunRecord"], Path]:
