@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from prism_bench.compilation.host_source.syntax import Macro, macros_of, parse
 from prism_bench.errors import UsageError
-from prism_bench.extensions.init.sources.cuda import WrittenLaunch, kernels_of, read_launch, written_launches
+from prism_bench.extensions.init.sources.cuda import kernels_of
 from prism_bench.extensions.init.sources.kernels import (
     FoundKernel,
     FoundLaunch,
@@ -23,6 +23,7 @@ from prism_bench.extensions.init.sources.kernels import (
     Unread,
     dtype_of,
 )
+from prism_bench.extensions.init.sources.launches import WrittenLaunch, read_launch, written_launches
 from prism_bench.extensions.init.sources.torch import OperatorArgument, operators_of, signature_of
 from prism_bench.extensions.init.sources.triton import scan_python
 
