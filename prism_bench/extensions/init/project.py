@@ -25,6 +25,7 @@ from prism_bench.io.documents import quoted
 from prism_bench.io.files import SHARED, create_file, write_atomically
 from prism_bench.io.installation import git_output, pip_install, published_source
 from prism_bench.run.builds import default_branch
+from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -308,6 +309,11 @@ def _skeleton_files(place: Path, root: Path, catalogue: str) -> SourceSpecs:
         for operator in sources.operators
         if id(operator) not in known
     ]
+    without += [
+        f"{kernel.path}:{kernel.line}: {kernel.name}: a helper of {kernel.helper_of}"
+        for kernel in sources.kernels
+        if kernel.helper_of
+    ]
     without += map(str, sources.unread)
     if not specs:
         reason = f"no CUDA kernel, Triton kernel or PyTorch operator below {place} that a spec can be written for"
@@ -321,6 +327,8 @@ def _specs(kernels: Iterable[FoundKernel | FoundOperator], root: Path, catalogue
     taken = {path.name.partition(".")[0]: path for path in paths}
     planned: set[str] = set()
     for kernel in kernels:
+        if isinstance(kernel, FoundKernel) and kernel.helper_of:
+            continue
         folder = root / catalogue / _family(kernel.path)
         below = root if isinstance(kernel, FoundOperator) else folder
         source = Path(os.path.relpath(kernel.path.resolve(), below.resolve())).as_posix()
@@ -455,20 +463,34 @@ def _enter(made: NewProject) -> list[str]:
 
 def new_project_view(made: NewProject) -> RenderableType:
     """Return a line for each file, the open points of each spec, and the next commands."""
-    lines = [Text.assemble(("wrote  ", "green"), path.as_posix()) for path in made.written.wrote]
+    specs = {spec.file.path for spec in made.source_specs.specs} if made.source_specs else set[Path]()
+    lines = [Text.assemble(("wrote  ", "green"), path.as_posix()) for path in made.written.wrote if path not in specs]
     lines += [
         Text.assemble(("left   ", "yellow"), f"{left.path.as_posix()}  ({left.reason})") for left in made.written.left
     ]
     if made.source_specs:
-        lines.append(Text())
-        for spec in (spec for spec in made.source_specs.specs if spec.file.path in made.written.wrote):
-            draft = "" if spec.skeleton.loads else f"  (a draft: complete it, and remove {_DRAFT})"
-            source = f" of {spec.kernel.path}:{spec.kernel.line}{draft}"
-            lines.append(Text.assemble((spec.kernel.name, "bold"), source))
-            lines += [Text(f"  to do: {point}", overflow="fold") for point in spec.skeleton.open_points]
-        reasons = made.source_specs.without
-        more = [f"... and {len(reasons) - _MOST} more, in --json"] if len(reasons) > _MOST else []
-        lines += [Text(f"no spec: {reason}", "dim", overflow="fold") for reason in (*reasons[:_MOST], *more)]
+        lines += _specs_lines(made.source_specs, made.written)
     lines += [Text.assemble(("note   ", "yellow"), made.note)] if made.note else []
     lines += [Text(), Text("Next:"), *(Text(f"  {command}") for command in _enter(made))]
     return Group(*lines, *(Text(f"  {command:20}  # {purpose}") for command, purpose in _NEXT.items()))
+
+
+def _specs_lines(sources: SourceSpecs, written: WrittenFiles) -> list[Text]:
+    """Return a line for each spec, a second with the first reason of a draft, a total, and the parts without a spec."""
+    specs = [spec for spec in sources.specs if spec.file.path in written.wrote]
+    width = max((len(spec.kernel.name) for spec in specs), default=0)
+    lines = [Text()]
+    for spec in specs:
+        line = Text.assemble((f"{spec.kernel.name:{width}}", "bold"), f"  {spec.kernel.path}:{spec.kernel.line}  ")
+        if spec.skeleton.loads:
+            lines.append(line.append("loads", "green"))
+        else:
+            lines += [line.append("draft", "yellow"), Text(f"  {spec.skeleton.open_points[0]}", "dim")]
+    for line in lines:
+        line.no_wrap, line.overflow = True, "ellipsis"
+    drafts = sum(not spec.skeleton.loads for spec in specs)
+    files = f"; complete a draft and remove its {_DRAFT}" if drafts else ""
+    lines.append(Text(f"{count_text(len(specs), 'spec')}: {len(specs) - drafts} load, {drafts} are drafts{files}"))
+    reasons = sources.without
+    more = [f"... and {len(reasons) - _MOST} more, in --json"] if len(reasons) > _MOST else []
+    return [*lines, *(Text(f"no spec: {reason}", "dim", overflow="fold") for reason in (*reasons[:_MOST], *more))]

@@ -9,6 +9,9 @@ _Value = TypeVar("_Value")
 
 Language = Literal["cuda", "triton"]
 Role = Literal["input", "output", "in_out", "size", "scalar", "constexpr", "unknown"]
+# What bounds the error of the outputs: one rounding or few for each element, functions such as exp, a sum of terms, a
+# sum by which each element is divided or shifted, a sum of products, or such a sum in half precision.
+Arithmetic = Literal["elementwise", "functions", "reduction", "normalising", "product", "half_product"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class FoundParameter:
     """A parameter of a kernel.
 
     `type` is written as in the source. `dtype` is NumPy's name of the number or of the elements behind a pointer, None
-    for other types. `shape` names a buffer's axes as a spec does (`"rows cols"`).
+    for other types. `shape` names a buffer's axes as a spec does (`"rows cols"`). `note` is a reason to confirm the
+    type, empty where the source states it.
     """
 
     name: str
@@ -48,6 +52,7 @@ class FoundParameter:
     is_const: bool = False
     is_restrict: bool = False
     default: str | None = None
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,6 +92,11 @@ class FoundKernel:
     """A `__global__` function of CUDA C++, or a function under `@triton.jit`.
 
     `namespace` is `outer::inner`, or empty. `launch_bounds` are the numbers or names in `__launch_bounds__`.
+
+    `arithmetic` is what the tolerance has to allow for, and `depth` the number of terms of a sum as an expression over
+    axes, empty where it is not known. `proposed` has NumPy's expression of each output, or is empty. `tune` has values
+    of names that may vary, the default first. `helper_of` is the kernel that calls or launches this one: it gets no
+    spec. `notes` are remarks for the person who completes the spec.
     """
 
     language: Language
@@ -100,6 +110,12 @@ class FoundKernel:
     dynamic_shared: bool = False
     launches: tuple[FoundLaunch, ...] = ()
     decorators: tuple[str, ...] = ()
+    arithmetic: Guess[Arithmetic] | None = None
+    depth: str = ""
+    proposed: tuple[tuple[str, str], ...] = ()
+    tune: tuple[tuple[str, tuple[int | float | str | None, ...]], ...] = ()
+    helper_of: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def qualified_name(self) -> str:
@@ -151,7 +167,8 @@ class Skeleton:
     """Text of a spec file for a kernel or operator, for a person to complete.
 
     `file_name` is the spec's file in the folder of a family. `loads` is whether the text is a complete spec: launch,
-    types and shapes were read or guessed. `open_points` name what a person has to write or to confirm.
+    types and shapes were read or guessed. `open_points` name what a person has to write or to confirm, the reasons of a
+    draft first.
     """
 
     file_name: str

@@ -1,7 +1,7 @@
 """Spec skeletons for the kernels and operators in a folder of sources."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from prism_bench.compilation.host_source.syntax import Macro, macros_of, parse
 from prism_bench.errors import UsageError
+from prism_bench.extensions.init.sources.allowances import tolerance_for
 from prism_bench.extensions.init.sources.cuda import kernels_of
 from prism_bench.extensions.init.sources.kernels import (
     FoundKernel,
@@ -136,17 +137,56 @@ class _SpecLine:
 def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
     """Return the spec of a kernel; `source` is its file, relative to the spec's.
 
-    It loads in a catalogue if the launch and the types of all parameters are known. A person always writes the
-    reference: an unconfirmed spec verifies nothing.
+    It loads in a catalogue if the launch, the types of all parameters and an output are known. A person always writes
+    or confirms the reference: an unconfirmed spec verifies nothing.
     """
     kernel = _with_python_names(kernel)
     launch, types = kernel.launch, _template_types(kernel)
-    entry, missing = _entry(kernel, types)
+    entry, entry_note, missing = _entry(kernel, types)
     values = _values(kernel, launch)
     passed = [parameter for parameter in kernel.parameters if parameter.role.value != "constexpr"]
     arguments = [_argument(parameter, types) for parameter in passed]
-    missing += [
-        f"{parameter.name} has type {parameter.type}: a spec passes buffers and numbers"
+    missing += _missing(kernel, passed, types)
+    axes = _axes(kernel, values)
+    tolerance = tolerance_for(kernel, {parameter.name: _dtype(parameter, types) for parameter in passed})
+    proposed = ", ".join(expression for _, expression in kernel.proposed)
+    inputs, numbers = _names(kernel, "input", "in_out"), _names(kernel, "size", "scalar")
+    asked = [*inputs, *(name for name in numbers if name in values or re.search(rf"\b{re.escape(name)}\b", proposed))]
+    classes = {*(line.text.partition("(")[0] for line in arguments), "KernelSpec", "Launch", "Workload"}
+    text = (
+        _environment()
+        .get_template("spec.py.jinja")
+        .render(
+            kernel=kernel,
+            entry=entry,
+            entry_note=entry_note,
+            source=source,
+            arguments=arguments,
+            launch=_launch_text(launch, kernel),
+            outputs=_names(kernel, "output", "in_out"),
+            asked=asked,
+            proposed=proposed,
+            tolerance=_SpecLine(tolerance.text, f"{_CONFIRM} ({tolerance.reason})"),
+            values=values,
+            small=_workload(axes, _SMALL),
+            large=_workload(axes, _LARGE),
+            confirm=_CONFIRM,
+            missing=missing,
+            imports=sorted({*classes, *tolerance.imports, *(("Tune",) if kernel.tune else ())}),
+        )
+    )
+    guessed = [f"{argument.text} {argument.note}" for argument in arguments if argument.note]
+    guessed += [f'entry="{entry}" {entry_note}'] if entry_note else []
+    guessed += [f"tolerance={tolerance.text} {_CONFIRM}"] if tolerance.text else []
+    reference = "confirm the reference" if proposed else "the reference"
+    return Skeleton(f"{_module_name(kernel.name)}.py", text, not missing, (*missing, reference, *guessed))
+
+
+def _missing(kernel: FoundKernel, passed: Sequence[FoundParameter], types: Mapping[str, str]) -> list[str]:
+    """Return the reasons for which the skeleton is a draft."""
+    launch = kernel.launch
+    missing = [
+        f"{kernel.path}:{kernel.line}: {parameter.name} has type {parameter.type}: a spec passes buffers and numbers"
         for parameter in passed
         if _dtype(parameter, types) is None
     ]
@@ -154,25 +194,9 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
         missing.append("the launch: no file here launches it")
     else:
         missing += [f"the launch: {unread}" for unread in launch.unread]
-    axes = _axes(kernel, values)
-    template = _environment().get_template("spec.py.jinja")
-    text = template.render(
-        kernel=kernel,
-        entry=entry,
-        source=source,
-        arguments=arguments,
-        launch=_launch_text(launch, kernel),
-        outputs=_names(kernel, "output", "in_out"),
-        inputs=_names(kernel, "input", "in_out"),
-        values=values,
-        small=_workload(axes, _SMALL),
-        large=_workload(axes, _LARGE),
-        confirm=_CONFIRM,
-        missing=missing,
-        imports=sorted({*(line.text.partition("(")[0] for line in arguments), "KernelSpec", "Launch", "Workload"}),
-    )
-    guessed = [f"{argument.text} {argument.note}" for argument in arguments if argument.note]
-    return Skeleton(f"{_module_name(kernel.name)}.py", text, not missing, (*missing, "the reference", *guessed))
+    if not _names(kernel, "output", "in_out"):
+        missing.append(f"{kernel.path}:{kernel.line}: no output: the kernel writes no buffer that is a parameter")
+    return missing
 
 
 def _module_name(name: str) -> str:
@@ -207,24 +231,36 @@ def _with_python_names(kernel: FoundKernel) -> FoundKernel:
 
 
 def _template_types(kernel: FoundKernel) -> dict[str, str]:
-    """Return the argument of each template parameter, from the launch or from a default."""
+    """Return the argument of each template parameter, from the launch or from a default; a type without is `float`."""
     arguments = kernel.launch.template_arguments if kernel.launch else ()
-    defaults = {parameter.name: parameter.default for parameter in kernel.template_parameters if parameter.default}
-    return defaults | {
-        parameter.name: text for parameter, text in zip(kernel.template_parameters, arguments, strict=False)
-    }
+    types = {parameter.name: "float" for parameter in kernel.template_parameters if parameter.kind == "typename"}
+    types |= {parameter.name: parameter.default for parameter in kernel.template_parameters if parameter.default}
+    pairs = zip(kernel.template_parameters, arguments, strict=False)
+    return types | {parameter.name: text for parameter, text in pairs if _is_argument(text)}
 
 
-def _entry(kernel: FoundKernel, types: Mapping[str, str]) -> tuple[str, list[str]]:
-    """Return the entry with its template arguments, and a point to do for unknown arguments."""
+def _is_argument(text: str) -> bool:
+    """Return whether a template argument means the same in a spec as in the source."""
+    return dtype_of(text) is not None or _LITERAL.fullmatch(text) is not None
+
+
+def _entry(kernel: FoundKernel, types: Mapping[str, str]) -> tuple[str, str, list[str]]:
+    """Return the entry with its template arguments, a note on guessed types, and a point to do for unknown values."""
     if not kernel.template_parameters:
-        return kernel.qualified_name, []
+        return kernel.qualified_name, "", []
     arguments = {
         parameter.name: types.get(parameter.name, f"<{parameter.name}>") for parameter in kernel.template_parameters
     }
-    unknown = [name for name, text in arguments.items() if dtype_of(text) is None and not _LITERAL.fullmatch(text)]
-    missing = [f"template argument {', '.join(unknown)}: no launch here gives a value for it"] if unknown else []
-    return f"{kernel.qualified_name}<{', '.join(arguments.values())}>", missing
+    written = kernel.launch.template_arguments if kernel.launch else ()
+    guessed: list[str] = []
+    for place, parameter in enumerate(kernel.template_parameters):
+        is_written = place < len(written) and _is_argument(written[place])
+        guessed += [parameter.name] if parameter.kind == "typename" and not (parameter.default or is_written) else []
+    unknown = [name for name, text in arguments.items() if not _is_argument(text)]
+    where = f"{kernel.path}:{kernel.line}"
+    missing = [f"{where}: template argument {', '.join(unknown)}: no launch here gives a value"] if unknown else []
+    note = f"{_CONFIRM} {', '.join(guessed)}: no launch here names a type" if guessed else ""
+    return f"{kernel.qualified_name}<{', '.join(arguments.values())}>", note, missing
 
 
 def _dtype(parameter: FoundParameter, types: Mapping[str, str]) -> str | None:
@@ -265,14 +301,17 @@ def _values(kernel: FoundKernel, launch: FoundLaunch | None) -> dict[str, str]:
                 with suppress(ValueError):
                     number = str(float(parameter.default.rstrip("fFuUlL")))
             values[parameter.name] = number
-    return values | {name: str(guess.value) for name, guess in (launch.names if launch else ())}
+    values |= {name: str(guess.value) for name, guess in (launch.names if launch else ())}
+    varied = {name for name, _ in kernel.tune}
+    return {name: value for name, value in values.items() if name not in varied}
 
 
 def _axes(kernel: FoundKernel, values: Mapping[str, str]) -> list[str]:
     """Return what workloads give: whole numbers that the kernel takes, then other names in shapes."""
     shapes = " ".join(parameter.shape.value for parameter in kernel.parameters if parameter.shape)
     names = [*_names(kernel, "size"), *(name for name in shapes.split() if not name.isdigit())]
-    return [name for name in dict.fromkeys(names) if name not in values] or ["n"]
+    varied = {name for name, _ in kernel.tune}
+    return [name for name in dict.fromkeys(names) if name not in values and name not in varied] or ["n"]
 
 
 def _workload(axes: list[str], sizes: Mapping[int, int]) -> str:

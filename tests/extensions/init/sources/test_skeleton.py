@@ -70,14 +70,26 @@ def test_every_guess_is_marked_and_named_as_an_open_point(tmp_path):
     assert 3 == len(made.open_points)
 
 
+def test_a_type_without_a_value_is_float_and_marked(tmp_path):
+    text = (
+        "template <class T> __global__ void k(T* y) { y[0] = 0; }\n"
+        "template <class T> void r(T* y) { k<T><<<1, 1>>>(y); }"
+    )
+    catalogue, (made,) = written(tmp_path, text)
+    assert ((), "k<float>") == (catalogue.problems, catalogue.kernel("k").entry)
+    assert 'entry="k<float>" # guess: confirm T: no launch here names a type' in made.open_points
+
+
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
         ("__global__ void k(float* y) { y[0] = 0; }", "the launch: no file here launches it"),
         ("struct P { int n; };\n__global__ void k(P p) {}\nvoid r(P p) { k<<<1, 1>>>(p); }", "p has type P"),
-        ("template <class T> __global__ void k(T* y) {}\ntemplate <class T> void r(T* y) { k<T><<<1, 1>>>(y); }",
-         "template argument T: no launch here gives a value for it"),
+        ("template <int N> __global__ void k(float* y) { y[0] = N; }\n"
+         "template <int N> void r(float* y) { k<N><<<1, 1>>>(y); }",
+         "template argument N: no launch here gives a value"),
         ("__global__ void k(float* y) {}\nvoid r(float* y) { k<<<f(y), 1>>>(y); }", "'f(y)' is a call"),
+        ("__global__ void k(const float* y) {}\nvoid r(float* y) { k<<<1, 1>>>(y); }", "k.cu:1: no output"),
     ],
 )  # fmt: skip
 def test_missing_parts_of_a_spec_are_open_points(tmp_path, text, reason):
