@@ -1,166 +1,41 @@
-"""CUDA C++ files of a project: kernels, parameters, launches, and how buffers are used."""
+"""`__global__` functions of CUDA C++ files: their parameters, and what their bodies do with them."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from prism_bench.compilation.host_source.syntax import Node, Tree, first_defect, function_name, line_of, nodes_of, walk
+from prism_bench.compilation.host_source.syntax import Node, Tree, first_defect, function_name, line_of, nodes_of
+from prism_bench.extensions.init.sources.body import BodyReader, BufferUse, DeviceFunction
+from prism_bench.extensions.init.sources.indices import IndexReader, Shapes
 from prism_bench.extensions.init.sources.kernels import (
     FoundKernel,
+    FoundLaunch,
     FoundParameter,
     Guess,
     Role,
     TemplateParameter,
     Unread,
     dtype_of,
+    lanes_of,
 )
+from prism_bench.extensions.init.sources.proposals import arithmetic_of, proposed_reference
+from prism_bench.extensions.init.sources.symbols import Symbols, text_of
 
-# How a kernel's body uses its pointers: what it reads and writes, and which shapes its indices suggest.
-
-_COMPARISONS = ("<", "<=", ">", ">=", "!=")
-_Access = tuple[int, bool, bool]  # where it takes place, reads, writes
-
-
-@dataclass
-class _BufferUse:
-    """Use of a pointer in a kernel's body."""
-
-    is_read: bool = False
-    is_written: bool = False
-    is_assigned_first: bool = False
-    shape: Guess[str] | None = None
-    accesses: list[_Access] = field(default_factory=list[_Access])
-    terms: list[tuple[str, ...]] = field(default_factory=list[tuple[str, ...]])
-
-
-def _buffer_use(body: Node | None, tree: Tree, pointers: Sequence[str], sizes: Sequence[str]) -> dict[str, _BufferUse]:
-    """Return the use of each pointer in the body; `sizes` are the whole numbers that the kernel takes."""
-    use = {name: _BufferUse() for name in pointers}
-    if body is not None:
-        reader = _BodyReader(tree, use)
-        reader.read(body)
-        bounds = _bounds(body, tree, sizes)
-        for buffer in use.values():
-            buffer.is_read = any(reads for _, reads, _ in buffer.accesses)
-            buffer.is_written = any(writes for *_, writes in buffer.accesses)
-            buffer.is_assigned_first = min(buffer.accesses, default=(0, True, False))[1:] == (False, True)
-            buffer.shape = _shape(buffer.terms, sizes, bounds)
-    for buffer in use.values():
-        buffer.shape = buffer.shape or Guess(" ".join(sizes) or "1", "all whole numbers that the kernel takes")
-    return use
-
-
-class _BodyReader:
-    """Reader of a body: it collects the accesses of each pointer, also through local pointers derived from it."""
-
-    def __init__(self, tree: Tree, use: dict[str, _BufferUse]) -> None:
-        self._tree, self._use = tree, use
-        self._alias = {name: name for name in use}
-
-    def read(self, body: Node) -> None:
-        for node in walk(body):
-            if node.type == "init_declarator":
-                self._follow(node)
-            elif node.type in ("subscript_expression", "pointer_expression"):
-                self._add_access(node)
-
-    def _follow(self, node: Node) -> None:
-        """Follow `float* row = x + i * cols`."""
-        declarator, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
-        if value is None or declarator.type not in ("pointer_declarator", "reference_declarator"):
-            return
-        pointer, name = self._pointer_in(value), next(nodes_of(declarator, "identifier"), None)
-        if pointer is not None and name is not None:
-            self._alias[self._tree.text(name)] = pointer
-            self._use[pointer].terms += self._terms(value)
-
-    def _add_access(self, node: Node) -> None:
-        argument = node.child_by_field_name("argument")
-        if argument is None or node.type == "pointer_expression" and self._tree.text(node).startswith("&"):
-            return
-        pointer = self._pointer_in(argument)
-        if pointer is not None:
-            self._use[pointer].accesses.append(_access(node))
-            index = node.child_by_field_name("indices") if node.type == "subscript_expression" else argument
-            self._use[pointer].terms += self._terms(index)
-
-    def _pointer_in(self, node: Node) -> str | None:
-        """Return the first pointer of the kernel in an expression, or the pointer behind the first derived pointer."""
-        names = map(self._tree.text, nodes_of(node, "identifier"))
-        return next((self._alias[name] for name in names if name in self._alias), None)
-
-    def _terms(self, index: Node) -> list[tuple[str, ...]]:
-        """Return the names in each product of a sum: `i * cols + j` is (i, cols), (j,)."""
-        terms: list[tuple[str, ...]] = []
-        for node in _summands(index):
-            names = tuple(
-                self._tree.text(n)
-                for n in nodes_of(node, "identifier", "field_expression")
-                if self._tree.text(n) not in self._alias and n.parent.type != "field_expression"
-            )
-            terms += [names] if names else []
-        return terms
-
-
-def _access(node: Node) -> _Access:
-    """Return where an element is accessed, and whether it is read and written there.
-
-    An assignment writes after its right side has been read.
-    """
-    place, outer = node.start_byte, node.parent
-    while outer is not None and outer.type in ("field_expression", "parenthesized_expression"):
-        node, outer = outer, outer.parent
-    if outer is not None and outer.type == "assignment_expression" and outer.child_by_field_name("left") == node:
-        operator = outer.child_by_field_name("operator")
-        return outer.end_byte, operator is None or operator.type != "=", True
-    changed = outer is not None and outer.type in ("update_expression", "pointer_expression")
-    return place, True, changed
-
-
-def _summands(node: Node) -> list[Node]:
-    """Return the parts of a sum, through brackets."""
-    if node.type in ("subscript_argument_list", "parenthesized_expression"):
-        return [part for child in node.named_children for part in _summands(child)]
-    operator = node.child_by_field_name("operator")
-    if node.type == "binary_expression" and operator.type in ("+", "-"):
-        sides = node.child_by_field_name("left"), node.child_by_field_name("right")
-        return [part for side in sides for part in _summands(side)]
-    return [node]
-
-
-def _bounds(body: Node, tree: Tree, sizes: Sequence[str]) -> dict[str, str]:
-    """Return the size that each index is compared with: `i < rows` and `i >= rows` bound i by rows."""
-    bounds: dict[str, str] = {}
-    for node in nodes_of(body, "binary_expression"):
-        left, right = tree.text(node.child_by_field_name("left")), tree.text(node.child_by_field_name("right"))
-        if node.child_by_field_name("operator").type in _COMPARISONS:
-            if right in sizes:
-                bounds.setdefault(left, right)
-            elif left in sizes:
-                bounds.setdefault(right, left)
-    return bounds
-
-
-def _shape(terms: Iterable[tuple[str, ...]], sizes: Sequence[str], bounds: dict[str, str]) -> Guess[str] | None:
-    """Return the shape that the index with the most sizes in a product suggests."""
-    products = [[name for name in term if name in sizes] for term in terms]
-    largest = max(products, key=len, default=[])
-    if largest:
-        term = next(t for t, p in zip(terms, products, strict=True) if p == largest)
-        outer = next((bounds[name] for name in term if name in bounds and bounds[name] not in largest), None)
-        free = [size for size in sizes if size not in largest]
-        first = outer or next((size for size in free if sizes.index(size) < sizes.index(largest[0])), None)
-        axes = [first or next(iter(free), "1"), *largest]
-        return Guess(" ".join(axes), f"an index multiplies by {' and '.join(largest)}")
-    bound = next((bounds[name] for term in terms for name in term if name in bounds), None)
-    return Guess(bound, "the index is compared with it") if bound else None
-
-
-# `__global__` functions of a CUDA C++ file: name, namespace, template parameters, parameters, launch bounds.
+# Heads of kernels: name, namespace, template parameters, parameters, launch bounds.
 
 _CONTAINERS = (
     "translation_unit", "namespace_definition", "linkage_specification", "declaration_list", "preproc_if",
     "preproc_ifdef", "preproc_else", "preproc_elif", "preproc_elifdef",
 )  # fmt: skip
+
+
+@dataclass
+class WrittenKernel:
+    """A kernel in the source: its head, and the body with the names of its file."""
+
+    kernel: FoundKernel
+    tree: Tree
+    symbols: Symbols
+    body: Node | None
 
 
 def _functions(
@@ -179,40 +54,49 @@ def _functions(
             yield from _functions(child, tree, inner, template)
 
 
-def kernels_of(tree: Tree) -> tuple[list[FoundKernel], list[Unread]]:
-    """Return the kernels that the file defines, and the kernels that could not be read."""
-    kernels: list[FoundKernel] = []
+def kernels_of(tree: Tree, symbols: Symbols) -> tuple[list[WrittenKernel], list[Unread], dict[str, DeviceFunction]]:
+    """Return the kernels that the file defines, those that could not be read, and the device functions."""
+    kernels: list[WrittenKernel] = []
     unread: list[Unread] = []
+    functions: dict[str, DeviceFunction] = {}
     for node, namespace, template in _functions(tree.root, tree):
-        if b"__global__" in tree.specifiers(node):
-            kernel = _kernel(node, tree, namespace, template)
+        specifiers = tree.specifiers(node)
+        if b"__global__" in specifiers:
+            kernel = _kernel(node, tree, namespace, template, symbols)
             if isinstance(kernel, Unread):
                 unread.append(kernel)
             else:
-                kernels.append(kernel)
-    return kernels, unread + _generated(tree)
+                kernels.append(WrittenKernel(kernel, tree, symbols, node.child_by_field_name("body")))
+        elif b"__device__" in specifiers:
+            name, function = function_name(node, tree), _device_function(node)
+            if name is not None and function is not None:
+                functions.setdefault(name.rpartition("::")[2], function)
+    return kernels, unread, functions
 
 
-def _generated(tree: Tree) -> list[Unread]:
-    """Return the macros that hold `__global__`: the kernels that they make have no text to read."""
-    unread: list[Unread] = []
-    for node in nodes_of(tree.root, "preproc_def", "preproc_function_def"):
-        name, value = tree.text(node.child_by_field_name("name")), node.child_by_field_name("value")
-        if value is not None and "__global__" in tree.text(value) and "(" in tree.text(value):
-            unread.append(Unread(tree.path, line_of(node), f"macro {name} makes kernels; name them in a spec by entry"))
-    return unread
+def _device_function(node: Node) -> DeviceFunction | None:
+    listed, body = next(nodes_of(node, "parameter_list"), None), node.child_by_field_name("body")
+    if listed is None or body is None:
+        return None
+    declared = [child for child in listed.named_children if "parameter_declaration" in child.type]
+    names = [next(nodes_of(child.child_by_field_name("declarator") or child, "identifier"), None) for child in declared]
+    parameters = tuple(text_of(name) if name is not None else "" for name in names)
+    changed = tuple(
+        name
+        for name, child in zip(parameters, declared, strict=True)
+        if "&" in text_of(child) and "const" not in text_of(child).split()
+    )
+    return DeviceFunction(parameters, changed, body)
 
 
-def _kernel(node: Node, tree: Tree, namespace: str, template: Node | None) -> FoundKernel | Unread:
+def _kernel(node: Node, tree: Tree, namespace: str, template: Node | None, symbols: Symbols) -> FoundKernel | Unread:
     name, parameters = function_name(node, tree), next(nodes_of(node, "parameter_list"), None)
     body = node.child_by_field_name("body")
     defect = next((d for part in node.children if part != body and (d := first_defect(part))), None)
     if name is None or parameters is None or defect is not None:
         line = line_of(defect or node)
         return Unread(tree.path, line, f"the head of kernel {name or '?'} cannot be read (a macro in it?)")
-    raw = [_parameter(child, tree) for child in parameters.children if "parameter_declaration" in child.type]
-    sizes = [parameter.name for parameter in raw if parameter.role.value == "size"]
-    use = _buffer_use(body, tree, [parameter.name for parameter in raw if parameter.is_pointer], sizes)
+    raw = [_parameter(child, tree, symbols) for child in parameters.children if "parameter_declaration" in child.type]
     declarations = nodes_of(body, "declaration") if body is not None else ()
     storage = [tree.text(declaration).partition(";")[0].split("=")[0] for declaration in declarations]
     bounds = next(nodes_of(node, "launch_bounds"), None)
@@ -221,7 +105,7 @@ def _kernel(node: Node, tree: Tree, namespace: str, template: Node | None) -> Fo
         name,
         tree.path,
         line_of(node),
-        tuple(_with_use(parameter, use) for parameter in raw),
+        tuple(raw),
         namespace=namespace,
         template_parameters=_template_parameters(template, tree),
         launch_bounds=tuple(map(tree.text, bounds.named_children)) if bounds is not None else (),
@@ -229,15 +113,16 @@ def _kernel(node: Node, tree: Tree, namespace: str, template: Node | None) -> Fo
     )
 
 
-def _parameter(node: Node, tree: Tree) -> FoundParameter:
+def _parameter(node: Node, tree: Tree, symbols: Symbols) -> FoundParameter:
     text, default = tree.text(node), node.child_by_field_name("default_value")
     declarator = node.child_by_field_name("declarator")
     named = next(nodes_of(declarator, "identifier"), None) if declarator else None
     head = text.partition("=")[0] if default else text
     kind = head[: head.rfind(tree.text(named))] if named else head
     written = " ".join(kind.replace("*", " * ").replace("&", " & ").split()).replace(" *", "*").replace(" &", "&")
-    is_pointer = "*" in head or "[" in head
-    name, dtype = tree.text(named) if named else "", dtype_of(kind)
+    plain = symbols.plain_type(kind)
+    is_pointer = "*" in plain or "[" in head
+    name, dtype = tree.text(named) if named else "", dtype_of(plain)
     return FoundParameter(
         name,
         written,
@@ -257,21 +142,9 @@ def _role(written: str, dtype: str | None, is_pointer: bool) -> Guess[Role]:
         return Guess("output", "pointer to what is not const")
     if dtype is None:
         return Guess("unknown", f"{written} is no number")
-    if dtype.startswith(("int", "uint")):
+    if dtype.startswith(("int", "uint")) and lanes_of(written) == 1:
         return Guess("size", "whole number passed by value")
     return Guess("scalar", "number passed by value")
-
-
-def _with_use(parameter: FoundParameter, use: dict[str, _BufferUse]) -> FoundParameter:
-    """Return the parameter with the role and shape that the body shows."""
-    if not parameter.is_pointer:
-        return parameter
-    seen, role = use[parameter.name], parameter.role
-    if role.value == "output" and seen.is_read and not seen.is_assigned_first:
-        role = Guess[Role]("in_out", "pointer to what is not const, and the body reads it")
-    elif role.value == "output" and not seen.is_written:
-        role = Guess[Role]("in_out", "pointer to what is not const, passed on to a function")
-    return replace(parameter, role=role, shape=seen.shape)
 
 
 def _template_parameters(template: Node | None, tree: Tree) -> tuple[TemplateParameter, ...]:
@@ -285,3 +158,98 @@ def _template_parameters(template: Node | None, tree: Tree) -> tuple[TemplatePar
             kind = "typename" if kind == "class" else kind
             parameters.append(TemplateParameter(name, kind, tree.text(default) if default else None))
     return tuple(parameters)
+
+
+# What a body does, once the launch of the kernel is known.
+
+
+def with_body(
+    written: WrittenKernel, project: Symbols, functions: Mapping[str, DeviceFunction], constants: Mapping[str, str]
+) -> FoundKernel:
+    """Return the kernel with the roles and shapes of its buffers, its arithmetic, and a reference if its body shows one.
+
+    `functions` are the device functions of the project, `constants` values of template parameters.
+    """
+    kernel, body, launch = written.kernel, written.body, written.kernel.launch
+    symbols = written.symbols.with_others(project)
+    pointers = [parameter.name for parameter in kernel.parameters if parameter.is_pointer]
+    sizes = [parameter.name for parameter in kernel.parameters if parameter.role.value == "size"]
+    reader = IndexReader(symbols, sizes, constants, launch)
+    if body is None:
+        return kernel
+    reader.read(body)
+    lanes = {parameter.name: _lanes(parameter, symbols) for parameter in kernel.parameters if parameter.is_pointer}
+    bodies = BodyReader(reader, lanes, functions)
+    use, shapes = bodies.read(body, pointers), Shapes(reader)
+    parameters = [_with_use(parameter, use, shapes, lanes, sizes) for parameter in kernel.parameters]
+    parameters = _completed(parameters, sizes, launch)
+    outputs = {parameter.name for parameter in parameters if parameter.role.value in ("output", "in_out")}
+    kernel = replace(
+        kernel,
+        parameters=tuple(parameters),
+        derived=tuple(shapes.derived.items()),
+        notes=(*kernel.notes, *_notes(body, symbols)),
+    )
+    arithmetic, depth = arithmetic_of(body, reader, functions, {name: use[name] for name in outputs})
+    proposed = proposed_reference(kernel, body, reader, use, functions, symbols)
+    return replace(kernel, arithmetic=arithmetic, depth=depth, proposed=proposed)
+
+
+def _lanes(parameter: FoundParameter, symbols: Symbols) -> int:
+    return lanes_of(symbols.plain_type(parameter.type))
+
+
+def _with_use(
+    parameter: FoundParameter,
+    use: Mapping[str, BufferUse],
+    shapes: Shapes,
+    lanes: Mapping[str, int],
+    sizes: list[str],
+) -> FoundParameter:
+    """Return the parameter with the role and shape that the body shows."""
+    if not parameter.is_pointer:
+        return parameter
+    seen, role = use[parameter.name], parameter.role
+    if role.value == "output" and not seen.accesses:
+        role = Guess[Role]("input", "pointer that the body does not use")
+    elif role.value == "output" and not seen.is_written:
+        role = Guess[Role]("input", "pointer that the body only reads")
+    elif role.value == "output" and seen.is_passed and not any(a.writes and not a.reads for a in seen.accesses):
+        role = Guess[Role]("in_out", "pointer to what is not const, passed on to a function")
+    elif role.value == "output" and seen.is_read and not seen.is_written_first:
+        role = Guess[Role]("in_out", "pointer to what is not const, and the body reads it")
+    shape = shapes.shape(seen.indices, parameter.name)
+    if lanes[parameter.name] > 1:
+        base = shape.value if shape is not None else "?"
+        reason = f"elements of {parameter.type.replace('*', '')}"
+        axes = base.split()
+        shape = Guess(" ".join([*(axes if axes != ["1"] else []), str(lanes[parameter.name])]), reason)
+    return replace(parameter, role=role, shape=shape)
+
+
+def _completed(parameters: list[FoundParameter], sizes: list[str], launch: FoundLaunch | None) -> list[FoundParameter]:
+    """Return the parameters with a shape for every buffer: unknown axes get the size that fits best."""
+    outputs = [p for p in parameters if p.role.value in ("output", "in_out")]
+    in_outputs = {axis for p in outputs for axis in (p.shape.value.split() if p.shape else ())}
+    completed: list[FoundParameter] = []
+    for parameter in parameters:
+        shape = parameter.shape
+        if parameter.is_pointer and shape is None:
+            shape = Guess(" ".join(sizes) or "1", "all whole numbers that the kernel takes")
+        elif shape is not None and "?" in shape.value.split():
+            rest = [axis for axis in shape.value.split() if axis != "?"]
+            free = [size for size in sizes if size not in rest]
+            before = [size for size in free if rest and rest[0] in sizes and sizes.index(size) < sizes.index(rest[0])]
+            summed = [size for size in free if size not in in_outputs] if parameter.role.value == "input" else []
+            outer = next(iter([*summed, *before, *free]), "1")
+            shape = Guess(shape.value.replace("?", outer), f"{shape.reason}; the first axis is the best that is left")
+        completed.append(replace(parameter, shape=shape))
+    return completed
+
+
+def _notes(body: Node, symbols: Symbols) -> Iterator[str]:
+    """Yield what a spec has to give in addition: values of `__constant__` memory."""
+    names = dict.fromkeys(text_of(node) for node in nodes_of(body, "identifier"))
+    for name in names:
+        if name in symbols.memory:
+            yield f"{name} is {symbols.memory[name]} memory: it holds what the source initialises it with"

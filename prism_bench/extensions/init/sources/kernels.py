@@ -69,7 +69,9 @@ class FoundLaunch:
     """A launch of a kernel. Every expression is Python over axes and `names`; None if it could not be read.
 
     `grid` and `block` have one to three expressions. `names` are names in the expressions that are no parameters of the
-    kernel, with a guess for each. `template_arguments` are as in the source.
+    kernel, with a guess for each. `template_arguments` are as a spec's entry has them, empty where the source has no
+    value. `passed` are numbers that the launch passes for parameters, `derived` expressions for parameters that depend
+    on names of the launch.
     """
 
     path: Path
@@ -79,6 +81,9 @@ class FoundLaunch:
     shared: str | None = "0"
     template_arguments: tuple[str, ...] = ()
     names: tuple[tuple[str, Guess[int]], ...] = ()
+    passed: tuple[tuple[str, Guess[float]], ...] = ()
+    derived: tuple[tuple[str, str], ...] = ()
+    is_cooperative: bool = False
     unread: tuple[Unread, ...] = ()
 
     @property
@@ -94,7 +99,7 @@ class FoundKernel:
     `namespace` is `outer::inner`, or empty. `launch_bounds` are the numbers or names in `__launch_bounds__`.
 
     `arithmetic` is what the tolerance has to allow for, and `depth` the number of terms of a sum as an expression over
-    axes, empty where it is not known. `proposed` has NumPy's expression of each output, or is empty. `tune` has values
+    axes, empty where it is not known. `derived` has expressions of names in shapes that are no axes. `proposed` has NumPy's expression of each output, or is empty. `tune` has values
     of names that may vary, the default first. `helper_of` is the kernel that calls or launches this one: it gets no
     spec. `notes` are remarks for the person who completes the spec.
     """
@@ -112,6 +117,7 @@ class FoundKernel:
     decorators: tuple[str, ...] = ()
     arithmetic: Guess[Arithmetic] | None = None
     depth: str = ""
+    derived: tuple[tuple[str, str], ...] = ()
     proposed: tuple[tuple[str, str], ...] = ()
     tune: tuple[tuple[str, tuple[int | float | str | None, ...]], ...] = ()
     helper_of: str = ""
@@ -182,7 +188,10 @@ class Skeleton:
 _DTYPES = {
     "float32": "float",
     "float64": "double",
-    "float16": "half __half at::Half c10::Half",
+    "float16": "half __half at::Half c10::Half nv_half",
+    "bfloat16": "__nv_bfloat16 nv_bfloat16 at::BFloat16 c10::BFloat16",
+    "float8_e4m3fn": "__nv_fp8_e4m3 c10::Float8_e4m3fn",
+    "float8_e5m2": "__nv_fp8_e5m2 c10::Float8_e5m2",
     "bool": "bool",
     "int8": "int8_t char|signed",
     "uint8": "uint8_t char|unsigned std::byte byte uchar",
@@ -197,18 +206,49 @@ _DTYPES = {
 }
 _BY_NAME = {tuple(sorted(name.split("|"))): dtype for dtype, names in _DTYPES.items() for name in names.split()}
 _VECTORS = {
-    f"{base}{lanes}": dtype
+    f"{base}{lanes}": (dtype, lanes)
     for base, dtype in (("float", "float32"), ("double", "float64"), ("int", "int32"), ("uint", "uint32"),
-                        ("half", "float16"), ("__half", "float16"), ("char", "int8"), ("uchar", "uint8"))
+                        ("half", "float16"), ("__half", "float16"), ("__nv_bfloat16", "bfloat16"),
+                        ("nv_bfloat16", "bfloat16"), ("char", "int8"),
+                        ("uchar", "uint8"), ("short", "int16"), ("ushort", "uint16"), ("long", "int64"),
+                        ("ulong", "uint64"), ("longlong", "int64"), ("ulonglong", "uint64"))
     for lanes in (2, 3, 4)
 }  # fmt: skip
+_BYTES = {
+    **dict.fromkeys(("bool", "int8", "uint8", "float8_e4m3fn", "float8_e5m2"), 1),
+    **dict.fromkeys(("int16", "uint16", "float16", "bfloat16"), 2),
+    **dict.fromkeys(("int32", "uint32", "float32"), 4),
+    **dict.fromkeys(("int64", "uint64", "float64", "complex64"), 8),
+    "complex128": 16,
+}
 _DROPPED = {"const", "volatile", "__restrict__", "__restrict", "restrict", "register", "static", "struct", "typename"}
 
 
 def dtype_of(type_text: str) -> str | None:
     """Return NumPy's name of a C++ scalar type or of a vector type's elements; None for any other type."""
+    vector = _vector(type_text)
+    return vector[0] if vector else _BY_NAME.get(tuple(sorted(_words(type_text))))
+
+
+def lanes_of(type_text: str) -> int:
+    """Return the number of elements of a vector type, `float4` has 4; 1 for other types."""
+    vector = _vector(type_text)
+    return vector[1] if vector else 1
+
+
+def bytes_of(type_text: str) -> int | None:
+    """Return the size of a C++ type in memory; None for what is no number, vector or pointer."""
+    if "*" in type_text:
+        return 8
+    dtype, lanes = dtype_of(type_text), lanes_of(type_text)
+    return _BYTES[dtype] * lanes if dtype else None
+
+
+def _vector(type_text: str) -> tuple[str, int] | None:
+    words = _words(type_text)
+    return _VECTORS.get(words[0]) if len(words) == 1 else None
+
+
+def _words(type_text: str) -> list[str]:
     plain = type_text.replace("*", " ").replace("&", " ").replace("std::", "")
-    parts = [part for part in plain.split() if part not in _DROPPED]
-    if len(parts) == 1 and parts[0] in _VECTORS:
-        return _VECTORS[parts[0]]
-    return _BY_NAME.get(tuple(sorted(parts)))
+    return [part for part in plain.split() if part not in _DROPPED]

@@ -1,282 +1,252 @@
 """Launches in CUDA C++ host code, as Python expressions over the parameters of the kernels."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from prism_bench.compilation.host_source.syntax import Node, Tree, function_name, line_of, nodes_of
-from prism_bench.extensions.init.sources.kernels import FoundLaunch, Guess, Unread, dtype_of
-from prism_bench.units import count_text
+from prism_bench.extensions.init.sources.expressions import HostNames, NotSimple, arguments_in, number_of, plain_text
+from prism_bench.extensions.init.sources.kernels import FoundLaunch, Guess, TemplateParameter, Unread, dtype_of
+from prism_bench.extensions.init.sources.symbols import Symbols, text_of
 
-# Host expressions of a launch as Python over axes: names, numbers, sums, products, ceil divisions, dim3 of these.
+# Launches as they are written: `kernel<<<grid, block, shared, stream>>>(...)` and calls of the runtime.
 
-_OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "//", "%": "%", "<<": "<<", ">>": ">>"}
-_COMPARED = ("<", "<=", ">", ">=", "==", "!=")
-_CEIL_DIVISION = re.compile(
-    r"(?i)^(?:\w+::)*(ceil_?div|cdiv|div_?up|up_?div|div_?ceil|ceil_?divide|div_?round_?up|i?div_?up|"
-    r"(int_)?ceil_?div(ision)?|blocks_?for|get_?num_?blocks)$"
-)
-_EXTENT_TYPES = ("dim3", "uint3")
-_LISTS = ("argument_list", "initializer_list", "parameter_list")
-_CASTS = ("static_cast", "int", "unsigned", "size_t", "uint32_t", "int64_t", "long")
-_BYTES = {"float32": 4, "float64": 8, "float16": 2, "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2,
-          "int32": 4, "uint32": 4, "int64": 8, "uint64": 8, "complex64": 8, "complex128": 16}  # fmt: skip
-_SUFFIX = re.compile(r"(?<=[0-9a-fA-F])[uUlLzZ]+$")
-_DEEPEST = 12  # initialisers within initialisers
-
-
-class NotSimple(Exception):
-    """An expression that is no name, number, arithmetic or ceil division; the message has its text."""
+_RUNTIME = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelEx", "cudaLaunchKernelExC")
+_DRIVER = re.compile(r"cuLaunch\w*Kernel\w*")
+_ATTRIBUTES = {"gridDim": 0, "blockDim": 1, "dynamicSmemBytes": 2}
 
 
 @dataclass
-class _HostNames:
-    """What names mean where a launch is written.
+class WrittenLaunch:
+    """A launch in the source: the kernel's name as written, template arguments, configuration and arguments.
 
-    `passed` are host variables that the launch passes, with the kernel's own parameter for each. `values` are
-    initialisers of local variables and constants, `macros` numbers that `#define` names. All other names are `free`:
-    axes that the spec has to have.
+    `configuration` is grid, block and shared memory, without those left out.
     """
 
     tree: Tree
-    passed: Mapping[str, str]
-    values: Mapping[str, Node]
-    macros: Mapping[str, str]
-    free: dict[str, None] = field(default_factory=dict[str, None])
-
-    def python(self, node: Node, depth: int = 0) -> str:
-        """Return the expression as Python; raise NotSimple if it is not simple."""
-        if depth > _DEEPEST:
-            raise NotSimple("an initialiser refers to itself")
-        reader = getattr(self, f"_{node.type}", None)
-        if reader is None:
-            raise NotSimple(f"'{_short(self.tree.text(node))}' is no name, number, arithmetic or ceil division")
-        return reader(node, depth + 1)
-
-    def extents(self, node: Node, depth: int = 0) -> tuple[str, ...]:
-        """Return a grid or block as one to three expressions, from a number, a dim3 or a variable."""
-        if node.type == "identifier" and self.tree.text(node) not in self.passed:
-            value = self.values.get(self.tree.text(node))
-            if value is not None and depth < _DEEPEST and self._is_several(value):
-                return self.extents(value, depth + 1)
-        if node.type in _LISTS:
-            return self._several(node)
-        if node.type != "identifier" and self._is_several(node):
-            return self._several(node.child_by_field_name("arguments") or node.child_by_field_name("value"))
-        return (self.python(node),)
-
-    def _is_several(self, node: Node) -> bool:
-        """Return whether a node is a dim3, an initialiser of a dim3, or a variable."""
-        called = node.child_by_field_name("function") or node.child_by_field_name("type")
-        of_call = node.type in ("call_expression", "compound_literal_expression") and called is not None
-        return node.type in (*_LISTS, "identifier") or of_call and self.tree.text(called) in _EXTENT_TYPES
-
-    def _several(self, node: Node) -> tuple[str, ...]:
-        parts = tuple(map(self.python, arguments_in(node)))
-        if not 1 <= len(parts) <= 3:
-            raise NotSimple(f"'{_short(self.tree.text(node))}' has {count_text(len(parts), 'extent')}")
-        while len(parts) > 1 and parts[-1] == "1":
-            parts = parts[:-1]
-        return parts
-
-    def _identifier(self, node: Node, depth: int) -> str:
-        name = self.tree.text(node)
-        if name in self.passed:
-            return self.passed[name]
-        if name in self.macros:
-            return self.macros[name]
-        value = self.values.get(name)
-        if value is not None:
-            try:
-                return self.python(value, depth)
-            except NotSimple:
-                pass  # a tensor's size, say: the name itself becomes an axis
-        self.free[name] = None
-        return name
-
-    _type_identifier = _identifier  # `dim3 grid(n)` has the form of a function's declaration
-
-    def _number_literal(self, node: Node, depth: int) -> str:
-        text = _SUFFIX.sub("", self.tree.text(node).replace("'", ""))
-        try:
-            return str(int(text, 0) if not re.fullmatch(r"0[0-7]+", text) else int(text, 8))
-        except ValueError:
-            pass
-        try:
-            return str(int(number)) if (number := float(text.rstrip("fF"))).is_integer() else str(number)
-        except ValueError as error:
-            raise NotSimple(f"'{text}' is no number") from error
-
-    def _parenthesized_expression(self, node: Node, depth: int) -> str:
-        return self.python(node.named_children[0], depth)
-
-    _condition_clause = _parenthesized_expression
-
-    def _argument_list(self, node: Node, depth: int) -> str:
-        """`const int n(4)` and `int n{4}`."""
-        if len(node.named_children) != 1:
-            raise NotSimple(f"'{_short(self.tree.text(node))}' is no single value")
-        return self.python(node.named_children[0], depth)
-
-    _initializer_list = _parameter_declaration = _argument_list
-
-    def _binary_expression(self, node: Node, depth: int) -> str:
-        left, right = (self.python(node.child_by_field_name(side), depth) for side in ("left", "right"))
-        operator = node.child_by_field_name("operator").type
-        if operator in _COMPARED:
-            return f"({left} {operator} {right})"
-        if operator not in _OPERATORS:
-            raise NotSimple(f"'{_short(self.tree.text(node))}' has the operator {operator}")
-        ceiling = _ceil_division(left, right) if operator == "/" else None
-        return ceiling or f"({left} {_OPERATORS[operator]} {right})"
-
-    def _unary_expression(self, node: Node, depth: int) -> str:
-        if not self.tree.text(node).startswith("-"):
-            raise NotSimple(f"'{_short(self.tree.text(node))}' has an operator that Python has not")
-        return f"-{self.python(node.child_by_field_name('argument'), depth)}"
-
-    def _conditional_expression(self, node: Node, depth: int) -> str:
-        parts = (self.python(node.child_by_field_name(n), depth) for n in ("condition", "consequence", "alternative"))
-        condition, yes, no = parts
-        return f"({yes} if {condition} else {no})"
-
-    def _cast_expression(self, node: Node, depth: int) -> str:
-        return self.python(node.child_by_field_name("value"), depth)
-
-    def _sizeof_expression(self, node: Node, depth: int) -> str:
-        kind = node.child_by_field_name("type")
-        dtype = dtype_of(self.tree.text(kind)) if kind is not None else None
-        if dtype is None:
-            raise NotSimple(f"'{_short(self.tree.text(node))}' is not known without a compiler")
-        return str(_BYTES[dtype])
-
-    def _call_expression(self, node: Node, depth: int) -> str:
-        name = self.tree.text(node.child_by_field_name("function"))
-        arguments = arguments_in(node.child_by_field_name("arguments"))
-        without_template = name.partition("<")[0]
-        plain = without_template.rpartition("::")[2]
-        if _CEIL_DIVISION.match(without_template) and len(arguments) == 2:
-            return self._rounded_up(arguments, depth)
-        if plain in ("min", "max") and len(arguments) == 2:
-            left, right = (self.python(argument, depth) for argument in arguments)
-            return f"{plain}({left}, {right})"
-        if plain in ("ceil", "ceilf") and len(arguments) == 1 and (sides := _divided(arguments[0])):
-            return self._rounded_up(sides, depth)
-        if without_template in _CASTS and len(arguments) == 1:
-            return self.python(arguments[0], depth)
-        raise NotSimple(f"'{_short(self.tree.text(node))}' is a call that is not known")
-
-    def _rounded_up(self, sides: Iterable[Node], depth: int) -> str:
-        above, below = (self.python(side, depth) for side in sides)
-        return f"-(-{above} // {below})"
-
-
-def arguments_in(brackets: Node | None) -> list[Node]:
-    """Return the expressions in the brackets of a call, a list or a launch, without comments."""
-    return [child for child in brackets.named_children if child.type != "comment"] if brackets is not None else []
-
-
-def _divided(node: Node) -> tuple[Node, Node] | None:
-    """Return the two sides of a division, through brackets and casts."""
-    while node.type in ("parenthesized_expression", "cast_expression"):
-        node = node.child_by_field_name("value") or node.named_children[-1]
-    if node.type == "binary_expression" and node.child_by_field_name("operator").type == "/":
-        return node.child_by_field_name("left"), node.child_by_field_name("right")
-    return None
-
-
-def _ceil_division(above: str, below: str) -> str | None:
-    """Return `(n + 256 - 1) / 256` and `(n + 255) / 256` as a ceil division of Python; None for other divisions."""
-    match = re.fullmatch(r"\(\((.+) \+ (.+)\) - 1\)", above)
-    if match and match[2] == below:
-        return f"-(-{match[1]} // {below})"
-    match = re.fullmatch(r"\((.+) \+ (\d+)\)", above)
-    if match and below.isdigit() and int(match[2]) == int(below) - 1:
-        return f"-(-{match[1]} // {below})"
-    return None
-
-
-def _short(text: str) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-# Launches `kernel<<<grid, block, shared, stream>>>(...)` of a file, as expressions over the kernel's parameters.
-
-_BY_CALL = re.compile(r"\bcu(?:da)?Launch(?:Cooperative)?Kernel\w*\s*\(")
-_NUMBER = re.compile(r"#[ \t]*define[ \t]+(\w+)[ \t]+\(?(\d+)[uU]?\)?[ \t]*(?://.*|/\*.*)?$", re.MULTILINE)
-_USUAL_BLOCK, _USUAL_AXIS = 256, 1024
-
-
-@dataclass(frozen=True)
-class WrittenLaunch:
-    """A launch in the source: the kernel's name, and the parts of the call."""
-
-    tree: Tree
+    symbols: Symbols
     node: Node
+    called: Node
+    configuration: list[Node]
+    arguments: list[Node]
+    is_cooperative: bool = False
+    parts: dict[str, Node] = field(default_factory=dict[str, Node])
 
     @property
     def kernel(self) -> str:
         """The kernel's name without namespace and template arguments."""
-        return self.tree.text(self._called).partition("<")[0].rpartition("::")[2].strip()
+        return text_of(self.called).partition("<")[0].rpartition("::")[2].strip("& ")
 
     @property
     def line(self) -> int:
         return line_of(self.node)
 
     @property
-    def template_arguments(self) -> tuple[str, ...]:
-        """The template arguments, as written."""
-        listed = next(nodes_of(self._called, "template_argument_list"), None)
-        return tuple(map(self.tree.text, listed.named_children)) if listed is not None else ()
-
-    @property
-    def arguments(self) -> list[Node]:
-        """The arguments of the kernel."""
-        return arguments_in(self.node.child_by_field_name("arguments"))
-
-    @property
-    def configuration(self) -> list[Node]:
-        """Grid, block, shared memory and stream, without those left out."""
-        return arguments_in(next(child for child in self.node.children if child.type == "kernel_call_syntax"))
-
-    @property
-    def _called(self) -> Node:
-        return self.node.child_by_field_name("function")
+    def template_arguments(self) -> list[Node]:
+        """The template arguments."""
+        listed = next(nodes_of(self.called, "template_argument_list"), None)
+        return arguments_in(listed)
 
     @cached_property
     def enclosing(self) -> Node | None:
-        """The host function around the launch, or None."""
-        return _function_around(self.node)
+        """The function around the launch, or None."""
+        return function_around(self.node)
+
+    @cached_property
+    def values(self) -> dict[str, "Node | str"]:
+        """What names of variables stand for where the launch is."""
+        return local_values(self.enclosing, self.node)
 
 
-def written_launches(tree: Tree) -> tuple[list[WrittenLaunch], list[Unread]]:
-    """Return the launches of a file in order, and the places with a launch in another form."""
+def written_launches(tree: Tree, symbols: Symbols) -> tuple[list[WrittenLaunch], list[Unread]]:
+    """Return the launches of a file in order, and the places with a launch that names no kernel."""
     launches: list[WrittenLaunch] = []
     unread: list[Unread] = []
     for node in nodes_of(tree.root, "call_expression"):
-        if any(child.type == "kernel_call_syntax" for child in node.children):
-            launches.append(WrittenLaunch(tree, node))
-        if call := _BY_CALL.match(tree.text(node)):
-            reason = f"{call[0].rstrip('( ')} launches by pointers, which are not followed"
+        called, nodes = node.child_by_field_name("function"), arguments_in(node.child_by_field_name("arguments"))
+        configured = next((child for child in node.children if child.type == "kernel_call_syntax"), None)
+        if configured is not None:
+            launches.append(WrittenLaunch(tree, symbols, node, called, arguments_in(configured)[:3], nodes))
+            continue
+        name = text_of(called).partition("<")[0]
+        if name in _RUNTIME:
+            launch = _by_runtime(tree, symbols, node, name, nodes)
+            if launch is None:
+                reason = f"{name} with arguments that are not followed; taken: {name}(kernel, grid, block, args, ...)"
+                unread.append(Unread(tree.path, line_of(node), reason))
+            else:
+                launches.append(launch)
+        elif _DRIVER.fullmatch(name):
+            reason = f"{name} launches a module's function by a handle; name the kernel and its launch in a spec"
             unread.append(Unread(tree.path, line_of(node), reason))
-    for node in nodes_of(tree.root, "preproc_def", "preproc_function_def"):
-        if "<<<" in tree.text(node):
-            name = tree.text(node.child_by_field_name("name"))
-            unread.append(Unread(tree.path, line_of(node), f"macro {name} holds a launch, which is not read"))
+    for launch in launches:
+        launch.called = _kernel_behind(launch.called, launch.values)
     return launches, unread
 
 
-def read_launch(written: WrittenLaunch, parameters: Sequence[str]) -> FoundLaunch:
-    """Return the launch as expressions over the kernel's `parameters`, with a list of expressions that are not simple.
+def _by_runtime(tree: Tree, symbols: Symbols, node: Node, name: str, nodes: list[Node]) -> WrittenLaunch | None:
+    """Return the launch of `cudaLaunchKernel(f, grid, block, args, shared, stream)` and its relatives."""
+    values = local_values(function_around(node), node)
+    cooperative = "Cooperative" in name
+    if "Ex" not in name:
+        if len(nodes) < 4:
+            return None
+        listed = _listed(nodes[3], values)
+        if listed is None:
+            return None
+        shared = nodes[4:5]
+        return WrittenLaunch(tree, symbols, node, _unwrapped(nodes[0]), [*nodes[1:3], *shared], listed, cooperative)
+    if len(nodes) < 2:
+        return None
+    configured = text_of(nodes[0]).lstrip("& ")
+    value = values.get(configured)
+    parts = {place: part for field_name, place in _ATTRIBUTES.items()
+             if isinstance(part := values.get(f"{configured}.{field_name}"), Node) or hasattr(part, "type")}  # fmt: skip
+    if value is not None and not isinstance(value, str) and value.type == "initializer_list":
+        parts = dict(enumerate(arguments_in(value)[:3])) | parts
+    if 0 not in parts or 1 not in parts:
+        return None
+    configuration: list[Node] = [part for _, part in sorted(parts.items()) if not isinstance(part, str)]
+    arguments = nodes[2:]
+    if name.endswith("C"):
+        listed = _listed(nodes[2], values) if len(nodes) > 2 else None
+        if listed is None:
+            return None
+        arguments = listed
+    return WrittenLaunch(tree, symbols, node, _unwrapped(nodes[1]), configuration, arguments, cooperative)
 
-    A parameter that no expression may ask for, such as a pointer, is the empty name.
+
+def _listed(node: Node, values: Mapping[str, "Node | str"]) -> list[Node] | None:
+    """Return the arguments in `void* args[] = {&a, &b}`; None if the list is not there."""
+    if text_of(node) in ("nullptr", "NULL", "0"):
+        return []
+    value = values.get(text_of(_unwrapped(node)))
+    if value is None or isinstance(value, str):
+        value = node if node.type in ("initializer_list", "compound_literal_expression") else None
+    if value is None:
+        return None
+    listed = next(nodes_of(value, "initializer_list"), None)
+    return [_unwrapped(item) for item in arguments_in(listed)] if listed is not None else None
+
+
+def _unwrapped(node: Node) -> Node:
+    """Return what a cast, brackets or `&` are around."""
+    while node.type in ("cast_expression", "parenthesized_expression", "pointer_expression", "call_expression"):
+        if node.type == "call_expression":
+            nodes = arguments_in(node.child_by_field_name("arguments"))
+            if "_cast" not in text_of(node.child_by_field_name("function")) or len(nodes) != 1:
+                break
+            node = nodes[0]
+        else:
+            inner = node.child_by_field_name("value") or node.child_by_field_name("argument")
+            node = inner or node.named_children[-1]
+    return node
+
+
+def _kernel_behind(called: Node, values: Mapping[str, "Node | str"]) -> Node:
+    """Return the kernel behind a variable, `auto kernel = &f<64>`."""
+    for _ in range(4):
+        value = values.get(text_of(called))
+        if value is None or isinstance(value, str):
+            break
+        value = _unwrapped(value)
+        if value.type == "conditional_expression":
+            value = _unwrapped(value.child_by_field_name("consequence"))
+        if value.type not in ("identifier", "template_function", "qualified_identifier"):
+            break
+        called = value
+    return called
+
+
+def function_around(node: Node) -> Node | None:
+    """Return the function definition around a node, or None."""
+    while node is not None and node.type != "function_definition":
+        node = node.parent
+    return node
+
+
+# What names stand for before a launch.
+
+_EXTENT_TYPES = ("dim3", "uint3")
+
+
+def local_values(scope: Node | None, before: Node) -> dict[str, "Node | str"]:
+    """Return the last values that variables of a function get before a node, in blocks around it."""
+    values: dict[str, Node | str] = {}
+    for node in _statements(scope, before) if scope is not None else ():
+        if node.type == "assignment_expression":
+            name, value = node.child_by_field_name("left"), node.child_by_field_name("right")
+            plain = node.child_by_field_name("operator")
+            if plain is not None and plain.type != "=" or name.type not in ("identifier", "field_expression"):
+                continue
+            if _names(value) & {text_of(name)}:  # `n = n + 1`: the first value stays
+                continue
+            values[text_of(name)] = value
+            continue
+        name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
+        if value is None and node.parent.type == "declaration":
+            kind = node.parent.child_by_field_name("type")
+            if kind is not None and text_of(kind) in _EXTENT_TYPES:  # `dim3 grid(n)` looks like a function's head
+                value = node.child_by_field_name("parameters")
+        if name is not None and name.type != "identifier":
+            name = next(nodes_of(name, "identifier"), None)
+        if name is not None and value is not None:
+            values[text_of(name)] = value
+    node = before
+    while node is not None and node is not scope:
+        outer = node.parent
+        if node.type == "case_statement" and (chosen := node.child_by_field_name("value")) is not None:
+            switch = outer.parent
+            condition = switch.child_by_field_name("condition") if switch is not None else None
+            if condition is not None:
+                values[plain_text(condition)] = chosen
+        node = outer
+    return values
+
+
+def _names(node: Node) -> set[str]:
+    return {text_of(inner) for inner in nodes_of(node, "identifier")}
+
+
+def _statements(scope: Node, before: Node) -> Iterator[Node]:
+    """Yield declarations and assignments before a node that reach it: not those in blocks beside it."""
+    end = before.start_byte
+    waiting = [scope]
+    while waiting:
+        node = waiting.pop()
+        if node.start_byte >= end:
+            continue
+        if node.type in ("init_declarator", "function_declarator", "assignment_expression") and node is not scope:
+            if node.end_byte <= end:
+                yield node
+            if node.type != "init_declarator" or node.end_byte <= end:
+                continue
+        beside = node.type in ("case_statement", "lambda_expression", "else_clause") and node.end_byte <= end
+        if not beside:
+            waiting += reversed(node.children)
+
+
+# A launch as expressions over the kernel's parameters.
+
+_USUAL_BLOCK, _USUAL_AXIS = 256, 1024
+_PARTS = ("grid", "block", "shared memory")
+
+
+def read_launch(
+    written: WrittenLaunch,
+    parameters: Sequence[tuple[str, str]],
+    template: Sequence[TemplateParameter],
+    project: Symbols,
+) -> FoundLaunch:
+    """Return the launch as expressions over the kernel's parameters, with a list of expressions that are not simple.
+
+    `parameters` are names and types; a parameter that no expression may ask for, such as a pointer, is the empty name.
     """
-    names = _names(written, parameters)
+    names = _host_names(written, [name for name, _ in parameters], project)
     unread: list[Unread] = []
-    parts: dict[str, tuple[str, ...] | None] = dict.fromkeys(("grid", "block", "shared memory"), ("0",))
-    for part, node in zip(parts, written.configuration, strict=False):
+    parts: dict[str, tuple[str, ...] | None] = dict.fromkeys(_PARTS, ("0",))
+    for part, node in zip(_PARTS, written.configuration, strict=False):
         try:
             parts[part] = names.extents(node) if part != "shared memory" else (names.python(node),)
         except NotSimple as error:
@@ -284,77 +254,185 @@ def read_launch(written: WrittenLaunch, parameters: Sequence[str]) -> FoundLaunc
             unread.append(Unread(written.tree.path, line_of(node), f"{part}: {error}"))
     grid, block, shared = parts.values()
     in_block, in_launch = _identifiers(block), _identifiers(grid, block, shared)
+    arguments = _template_arguments(written, names, template, [kind for _, kind in parameters])
     free: list[tuple[str, Guess[int]]] = []
     for name in filter(in_launch.__contains__, names.free):
         usual = Guess(_USUAL_AXIS, "no value in the file")
         if name in in_block:
             usual = Guess(_USUAL_BLOCK, "a usual number of threads; the file does not say")
-        free.append((name, _passed_by_caller(name, written) or usual))
+        free.append((name, _passed_by_caller(name, written, names) or usual))
+    passed, derived = _passed_values(written, names, [name for name, _ in parameters], in_launch)
     return FoundLaunch(
         written.tree.path,
         written.line,
         grid,
         block,
         shared[0] if shared else None,
-        written.template_arguments,
+        arguments,
         tuple(free),
-        tuple(unread),
+        passed=tuple(passed),
+        derived=tuple(derived),
+        is_cooperative=written.is_cooperative,
+        unread=tuple(unread),
     )
 
 
 def _identifiers(*parts: tuple[str, ...] | None) -> set[str]:
-    return {name for expressions in parts for text in expressions or () for name in re.findall(r"\w+", text)}
+    return {name for expressions in parts for text in expressions or () for name in re.findall(r"[A-Za-z_]\w*", text)}
 
 
-def _names(written: WrittenLaunch, parameters: Sequence[str]) -> _HostNames:
+def _host_names(written: WrittenLaunch, parameters: Sequence[str], project: Symbols) -> HostNames:
     """Return what names mean at the launch."""
-    tree, passed = written.tree, dict[str, str]()
+    symbols, passed = written.symbols.with_others(project), dict[str, str]()
+    values = {**_of_template(written, symbols), **written.values}
     for node, parameter in zip(written.arguments, parameters, strict=False):
-        while node.type == "cast_expression":
-            node = node.child_by_field_name("value")
-        if node.type == "identifier" and parameter:
-            passed.setdefault(tree.text(node), parameter)
-    values = {**_initialisers(tree.root, tree, None), **_initialisers(written.enclosing, tree, written.node)}
-    macros = {match[1]: match[2] for match in _NUMBER.finditer(tree.code.decode("utf-8", "replace"))}
-    return _HostNames(tree, passed, values, macros)
+        text, inner = plain_text(node), values.get(plain_text(node))
+        if not parameter or re.fullmatch(r"[\d.]+\w*|true|false|nullptr|NULL", text):
+            continue
+        passed.setdefault(text, parameter)
+        if inner is not None and not isinstance(inner, str):
+            behind = plain_text(inner)
+            if not re.fullmatch(r"[-\d.]+\w*|true|false", behind) and not inner.type.endswith("_list"):
+                passed.setdefault(behind, parameter)
+    types = {name: value for name, value in values.items() if isinstance(value, str) and dtype_of(value)}
+    types |= {"scalar_t": "float"}
+    return HostNames(symbols, passed, values, types=types)
 
 
-def _initialisers(scope: Node | None, tree: Tree, before: Node | None) -> Mapping[str, Node]:
-    """Return the initialisers of variables in a function before a node, or of constants outside of functions."""
-    initialisers: dict[str, Node] = {}
-    for node in nodes_of(scope, "init_declarator", "function_declarator") if scope is not None else ():
-        name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
-        if value is None and node.parent.type == "declaration":
-            kind = node.parent.child_by_field_name("type")
-            if kind is not None and tree.text(kind) in _EXTENT_TYPES:  # `dim3 grid(n)` looks like a function's head
-                value = node.child_by_field_name("parameters")
-        in_scope = node.start_byte <= before.start_byte if before is not None else _function_around(node) is None
-        if name is not None and name.type == "identifier" and value is not None and in_scope:
-            initialisers[tree.text(name)] = value
-    return initialisers
+def _of_template(written: WrittenLaunch, symbols: Symbols) -> dict[str, "Node | str"]:
+    """Return the values of the host template's parameters: of a call, an explicit instantiation, or the default."""
+    function = written.enclosing
+    outer = function.parent if function is not None else None
+    if function is None or outer is None or outer.type != "template_declaration":
+        return {}
+    listed = outer.child_by_field_name("parameters")
+    declared = [node for node in (listed.named_children if listed is not None else ()) if "declaration" in node.type]
+    names = [text_of(node).partition("=")[0].replace("...", " ").split()[-1] for node in declared]
+    values: dict[str, Node | str] = {}
+    for name, node in zip(names, declared, strict=True):
+        default = node.child_by_field_name("default_value") or node.child_by_field_name("default_type")
+        if default is not None:
+            values[name] = default
+    host = (function_name(function, written.tree) or "").rpartition("::")[2]
+    instances = [arguments_in(listed) for listed in symbols.instances.get(host, ())]
+    for called in nodes_of(written.tree.root, "template_function"):
+        if text_of(called.child_by_field_name("name")) == host and called.parent.type == "call_expression":
+            instances.append(arguments_in(called.child_by_field_name("arguments")))
+    for node, name in zip(instances[0] if instances else (), names, strict=False):
+        values[name] = node
+    typed = {name: dtype_text for name, value in values.items()
+             if not isinstance(value, str) and dtype_of(dtype_text := symbols.plain_type(text_of(value)))}  # fmt: skip
+    return {**values, **typed}
 
 
-def _function_around(node: Node) -> Node | None:
-    while node is not None and node.type != "function_definition":
-        node = node.parent
-    return node
+def _template_arguments(
+    written: WrittenLaunch, names: HostNames, template: Sequence[TemplateParameter], kinds: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the template arguments as an entry has them, empty where no value is known; deduced ones by types."""
+    arguments = [_template_argument(node, names) for node in written.template_arguments]
+    for parameter in template[len(arguments) :]:
+        deduced = ""
+        for kind, node in zip(kinds, written.arguments, strict=False):
+            if parameter.kind == "typename" and re.search(rf"\b{re.escape(parameter.name)}\b", kind) and not deduced:
+                deduced = _declared_type(node, written, names)
+        arguments.append(deduced)
+    while arguments and not arguments[-1]:
+        arguments.pop()
+    return tuple(arguments)
 
 
-def _passed_by_caller(name: str, written: WrittenLaunch) -> Guess[int] | None:
+def _template_argument(node: Node, names: HostNames) -> str:
+    text = " ".join(text_of(node).split())
+    plain = names.symbols.plain_type(names.types.get(text, text))
+    if text != "scalar_t" and dtype_of(plain):
+        return plain
+    known = HostNames(names.symbols, {}, names.values, types=names.types)
+    try:
+        value = known.python(node)
+    except NotSimple:
+        value = ""
+    number = number_of(value)
+    if value in ("True", "False"):
+        return value.lower()
+    if number is not None:
+        return str(int(number))
+    base = re.match(r"[\w:]+", text)
+    parts = re.findall(r"[A-Za-z_]\w*", text)
+    of_classes = base is not None and parts[-1] not in names.values and all(
+        part in names.symbols.classes or part in names.symbols.constants or dtype_of(part) or part in ("std", "cub")
+        for part in parts
+    )  # fmt: skip
+    return text if of_classes and parts else ""
+
+
+def _declared_type(node: Node, written: WrittenLaunch, names: HostNames) -> str:
+    """Return the type of the elements of a host variable that is passed, empty if the function does not declare it."""
+    text = plain_text(node)
+    match = re.search(r"data_ptr<(.+?)>\(", text) or re.search(r"_cast<(?:const)?(.+?)\*>\(", text)
+    if match is None and written.enclosing is not None and text.isidentifier():
+        pattern = rf"(?<![\w.>])([\w:]+(?:\s+[\w:]+)?)\s*(?:const\s*)?[*&\s]\s*(?:__restrict__\s*)?(?:\w+\s*,\s*\*?\s*)*{text}\b"
+        match = next(
+            (
+                found
+                for found in re.finditer(pattern, text_of(written.enclosing))
+                if dtype_of(names.symbols.plain_type(names.types.get(found[1], found[1])))
+            ),
+            None,
+        )
+    if match is None:
+        return ""
+    plain = names.symbols.plain_type(names.types.get(match[1], match[1]))
+    return " ".join(word for word in plain.split() if word != "const") if dtype_of(plain) else ""
+
+
+def _passed_values(
+    written: WrittenLaunch, names: HostNames, parameters: Sequence[str], in_launch: set[str]
+) -> tuple[list[tuple[str, Guess[float]]], list[tuple[str, str]]]:
+    """Return the numbers that the launch passes, and expressions of parameters over names of the launch."""
+    passed: list[tuple[str, Guess[float]]] = []
+    derived: list[tuple[str, str]] = []
+    for node, parameter in zip(written.arguments, parameters, strict=False):
+        if not parameter:
+            continue
+        others = {text: name for text, name in names.passed.items() if name != parameter}
+        reader = HostNames(names.symbols, others, names.values, types=names.types)
+        try:
+            text = reader.python(node)
+        except NotSimple:
+            continue
+        number = number_of(text)
+        if number is not None:
+            is_varied = parameter in in_launch
+            if not is_varied:
+                passed.append((parameter, Guess(number, f"passed in line {line_of(node)}")))
+        elif not text.isidentifier() and _identifiers((text,)) & (in_launch | set(parameters)):
+            derived.append((parameter, text))
+    return passed, derived
+
+
+def _passed_by_caller(name: str, written: WrittenLaunch, names: HostNames) -> Guess[int] | None:
     """Return the number that another function of the file passes for this parameter of the launching function."""
     tree, function = written.tree, written.enclosing
     listed = next(nodes_of(function, "parameter_list"), None) if function is not None else None
     if function is None or listed is None:
         return None
-    declarations = [tree.text(node) for node in listed.named_children if "parameter_declaration" in node.type]
+    declared = [node for node in listed.named_children if "parameter_declaration" in node.type]
     ending = re.compile(rf"\b{re.escape(name)}\s*(=|$)")
-    place = next((place for place, text in enumerate(declarations) if ending.search(text)), None)
+    place = next((place for place, node in enumerate(declared) if ending.search(text_of(node))), None)
     host_name = function_name(function, tree)
     if place is None:
         return None
     for call in nodes_of(tree.root, "call_expression"):
-        called = tree.text(call.child_by_field_name("function")).rpartition("::")[2]
-        values = arguments_in(call.child_by_field_name("arguments"))
-        if called == host_name and len(values) > place and tree.text(values[place]).isdigit():
-            return Guess(int(tree.text(values[place])), f"passed in line {line_of(call)}")
-    return None
+        called = text_of(call.child_by_field_name("function")).partition("<")[0].rpartition("::")[2]
+        nodes = arguments_in(call.child_by_field_name("arguments"))
+        if called == host_name and len(nodes) > place:
+            reader = HostNames(names.symbols, {}, local_values(function_around(call), call))
+            try:
+                number = number_of(reader.python(nodes[place]))
+            except NotSimple:
+                continue
+            if isinstance(number, int):
+                return Guess(number, f"passed in line {line_of(call)}")
+    default = declared[place].child_by_field_name("default_value")
+    number = number_of(text_of(default)) if default is not None else None
+    return Guess(number, f"the default in line {line_of(declared[place])}") if isinstance(number, int) else None

@@ -9,10 +9,11 @@ from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prism_bench.compilation.host_source.syntax import Macro, macros_of, parse
+from prism_bench.compilation.host_source.syntax import Macro, function_name, macros_of, nodes_of, parse
 from prism_bench.errors import UsageError
 from prism_bench.extensions.init.sources.allowances import tolerance_for
-from prism_bench.extensions.init.sources.cuda import kernels_of
+from prism_bench.extensions.init.sources.body import DeviceFunction
+from prism_bench.extensions.init.sources.cuda import WrittenKernel, kernels_of, with_body
 from prism_bench.extensions.init.sources.kernels import (
     FoundKernel,
     FoundLaunch,
@@ -25,6 +26,8 @@ from prism_bench.extensions.init.sources.kernels import (
     dtype_of,
 )
 from prism_bench.extensions.init.sources.launches import WrittenLaunch, read_launch, written_launches
+from prism_bench.extensions.init.sources.symbols import Macro as MacroText
+from prism_bench.extensions.init.sources.symbols import Symbols, macros_in, symbols_of, with_expanded_macros
 from prism_bench.extensions.init.sources.torch import OperatorArgument, operators_of, signature_of
 from prism_bench.extensions.init.sources.triton import scan_python
 
@@ -35,7 +38,8 @@ if TYPE_CHECKING:
 # Find the kernels and operators in the source files of a folder.
 
 _CUDA = (".cu", ".cuh")
-_HOST = (".cpp", ".cc", ".cxx", ".h", ".hpp")
+_HEADERS = (".h", ".hpp")
+_HOST = (".cpp", ".cc", ".cxx", *_HEADERS)
 _LARGEST = 4 << 20  # bytes of a file: generated code beyond this is listed and not read
 _SKIPPED = {"__pycache__", "build", "node_modules", "site-packages", "venv"}
 
@@ -57,9 +61,11 @@ class _Scanner:
 
     def __init__(self) -> None:
         self._scan = Scan()
-        self._kernels: list[FoundKernel] = []
+        self._kernels: list[WrittenKernel] = []
         self._launches: list[WrittenLaunch] = []
-        self._macros: dict[Path, dict[bytes, Macro]] = {}
+        self._functions: dict[str, DeviceFunction] = {}
+        self._symbols = Symbols()
+        self._macros: dict[Path, tuple[dict[bytes, Macro], dict[str, MacroText]]] = {}
 
     def read(self, path: Path) -> None:
         try:
@@ -73,46 +79,87 @@ class _Scanner:
             self._scan += Scan(unread=(Unread(path, 1, f"{len(code) >> 20} MiB: too large to be read"),))
         elif path.suffix == ".py":
             self._scan += scan_python(path, text)
-        elif path.suffix in _CUDA or "TORCH_LIBRARY" in text or "__global__" in text or "<<<" in text:
-            tree = parse(path, code, self._header_macros(path.parent))
-            kernels, unread_kernels = kernels_of(tree)
-            launches, unread_launches = written_launches(tree)
-            operators, unread_operators = operators_of(tree)
-            self._kernels += kernels
-            self._launches += launches
-            self._scan += Scan((), tuple(operators), (*unread_kernels, *unread_launches, *unread_operators))
+        elif path.suffix in (*_CUDA, *_HEADERS) or "TORCH_LIBRARY" in text or "__global__" in text or "<<<" in text:
+            self._read_cuda(path, text)
+
+    def _read_cuda(self, path: Path, text: str) -> None:
+        header_macros, header_texts = self._header_macros(path.parent)
+        macros = macros_in(text)
+        expanded = with_expanded_macros(text, {**header_texts, **macros})
+        tree = parse(path, expanded.encode(), header_macros)
+        symbols = symbols_of(tree, {**header_texts, **macros})
+        kernels, unread_kernels, functions = kernels_of(tree, symbols)
+        launches, unread_launches = written_launches(tree, symbols)
+        operators, unread_operators = operators_of(tree)
+        self._kernels += kernels
+        self._launches += launches
+        self._functions = {**functions, **self._functions}
+        self._symbols = self._symbols.with_others(symbols)
+        self._scan += Scan((), tuple(operators), (*unread_kernels, *unread_launches, *unread_operators))
 
     def finished(self) -> Scan:
-        """Return the scan, with the launches of each kernel."""
-        by_name: dict[str, list[FoundKernel]] = {}
+        """Return the scan, with the launches of each kernel and what its body does."""
+        by_name: dict[str, list[WrittenKernel]] = {}
         for kernel in self._kernels:
-            by_name.setdefault(kernel.name, []).append(kernel)
+            by_name.setdefault(kernel.kernel.name, []).append(kernel)
         unread: list[Unread] = []
         launched: dict[int, list[WrittenLaunch]] = {}
         for written in self._launches:
             candidates = by_name.get(written.kernel, [])
-            in_file = (kernel for kernel in candidates if kernel.path == written.tree.path)
+            in_file = (kernel for kernel in candidates if kernel.tree.path == written.tree.path)
             kernel = next(in_file, candidates[0] if candidates else None)
             if kernel:
                 launched.setdefault(id(kernel), []).append(written)
-            else:
+            elif not _is_parameter(written):
                 reason = f"launches {written.kernel}, which no file here defines"
                 unread.append(Unread(written.tree.path, written.line, reason))
         kernels: list[FoundKernel] = []
         for kernel in self._kernels:
-            names = ["" if parameter.is_pointer else parameter.name for parameter in kernel.parameters]
-            launches = tuple(read_launch(launch, names) for launch in launched.get(id(kernel), ()))
-            kernels.append(replace(kernel, launches=launches))
-            unread += [part for launch in launches for part in launch.unread]
+            kernels.append(self._finished(kernel, launched.get(id(kernel), [])))
+            unread += [part for launch in kernels[-1].launches for part in launch.unread]
         return Scan(tuple(kernels), (), tuple(unread)) + self._scan
 
-    def _header_macros(self, folder: Path) -> dict[bytes, Macro]:
+    def _finished(self, written: WrittenKernel, launches: list[WrittenLaunch]) -> FoundKernel:
+        """Return a kernel with its launches, and with the roles, shapes and arithmetic that its body shows."""
+        kernel = written.kernel
+        by_kernels = [name for launch in launches if (name := _kernel_around(launch))]
+        if launches and len(by_kernels) == len(launches):
+            return replace(kernel, helper_of=by_kernels[0])
+        host = [launch for launch in launches if not _kernel_around(launch)]
+        parameters = [
+            ("" if parameter.is_pointer else parameter.name, parameter.type) for parameter in kernel.parameters
+        ]
+        template = kernel.template_parameters
+        read = [read_launch(launch, parameters, template, self._symbols) for launch in host]
+        kernel = replace(kernel, launches=tuple(read))
+        arguments = kernel.launch.template_arguments if kernel.launch else ()
+        defaults = {parameter.name: parameter.default for parameter in template if parameter.default}
+        constants = defaults | {p.name: text for p, text in zip(template, arguments, strict=False) if text}
+        written.kernel = kernel
+        return with_body(written, self._symbols, self._functions, constants)
+
+    def _header_macros(self, folder: Path) -> tuple[dict[bytes, Macro], dict[str, MacroText]]:
         """Return the macros of all headers in a folder, whether a source includes them or not."""
         if folder not in self._macros:
             headers = [path for path in sorted(folder.glob("*")) if path.suffix in (".h", ".cuh", ".hpp")]
             texts = [header.read_bytes() for header in headers if header.is_file() and header.stat().st_size < _LARGEST]
-            self._macros[folder] = {name: macro for text in texts for name, macro in macros_of(text).items()}
+            specifiers = {name: macro for text in texts for name, macro in macros_of(text).items()}
+            bodies = [macros_in(text.decode("utf-8", "replace")) for text in texts]
+            self._macros[folder] = specifiers, {name: macro for macros in bodies for name, macro in macros.items()}
         return self._macros[folder]
+
+
+def _kernel_around(launch: WrittenLaunch) -> str:
+    """Return the name of the kernel that launches from the device, empty for launches from the host."""
+    function = launch.enclosing
+    is_kernel = function is not None and b"__global__" in launch.tree.specifiers(function)
+    return function_name(function, launch.tree) or "" if is_kernel else ""
+
+
+def _is_parameter(launch: WrittenLaunch) -> bool:
+    """Return whether what is launched is a parameter of the function around the launch."""
+    listed = next(nodes_of(launch.enclosing, "parameter_list"), None) if launch.enclosing is not None else None
+    return listed is not None and re.search(rf"\b{re.escape(launch.kernel)}\b", launch.tree.text(listed)) is not None
 
 
 # Spec skeletons for kernels: text for a person to complete, every guess marked.
@@ -223,10 +270,19 @@ def _with_python_names(kernel: FoundKernel) -> FoundKernel:
                 grid=launch.grid and tuple(map(renamed, launch.grid)),
                 block=launch.block and tuple(map(renamed, launch.block)),
                 shared=launch.shared and renamed(launch.shared),
+                passed=tuple((renamed(parameter), guess) for parameter, guess in launch.passed),
+                derived=tuple((renamed(parameter), renamed(text)) for parameter, text in launch.derived),
             )
             for launch in kernel.launches
         ]
-        kernel = replace(kernel, parameters=tuple(parameters), launches=tuple(launches))
+        kernel = replace(
+            kernel,
+            parameters=tuple(parameters),
+            launches=tuple(launches),
+            depth=renamed(kernel.depth),
+            derived=tuple((axis, renamed(text)) for axis, text in kernel.derived),
+            proposed=() if name in _TAKEN else tuple((renamed(n), renamed(text)) for n, text in kernel.proposed),
+        )
     return kernel
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from prism_bench.compilation.host_source.syntax import Node, Tree, function_name, line_of, nodes_of
+from prism_bench.extensions.init.sources.expressions import arguments_in
 from prism_bench.extensions.init.sources.kernels import FoundOperator, Unread
-from prism_bench.extensions.init.sources.launches import arguments_in
 
 # Arguments and results of a PyTorch operator, from its schema or from the annotations of its Python function.
 

@@ -1,0 +1,363 @@
+"""Indices of a kernel's body as sums of products, and the shapes that they suggest for its buffers."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prism_bench.compilation.host_source.syntax import Node, nodes_of
+from prism_bench.extensions.init.sources.expressions import HostNames, NotSimple, arguments_in, number_of
+from prism_bench.extensions.init.sources.kernels import FoundLaunch, Guess
+from prism_bench.extensions.init.sources.symbols import Symbols, text_of
+
+# Sums of products: the coefficient of each product of names, `4 * i * cols + j` is {(cols, i): 4, (j,): 1}.
+
+Sum = dict[tuple[str, ...], int]
+_DEEPEST = 16
+_MOST_TERMS = 64
+_COMPARISONS = ("<", "<=", ">", ">=", "!=")
+_AXES = "xyz"
+
+
+def added(left: Sum, right: Sum, sign: int = 1) -> Sum:
+    """Return the sum, or the difference for sign -1."""
+    total = dict(left)
+    for names, factor in right.items():
+        total[names] = total.get(names, 0) + sign * factor
+    return {names: factor for names, factor in total.items() if factor}
+
+
+def multiplied(left: Sum, right: Sum) -> Sum:
+    """Return the product of two sums."""
+    total: Sum = {}
+    for one_names, one_factor in left.items():
+        for names, factor in right.items():
+            key = tuple(sorted((*one_names, *names)))
+            total[key] = total.get(key, 0) + one_factor * factor
+    return total
+
+
+def key_of(total: Sum) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """Return a form of a sum without its constant that can be looked up."""
+    return tuple(sorted((names, factor) for names, factor in total.items() if names))
+
+
+@dataclass
+class IndexReader:
+    """Reader of index expressions in a kernel's body.
+
+    `sizes` are whole numbers that the kernel takes. `locals` are variables of the body that get one value. `bounds`
+    are upper bounds of sums, as Python over sizes. `launch` gives the extents of `blockIdx` and `threadIdx`.
+    """
+
+    symbols: Symbols
+    sizes: Sequence[str]
+    constants: Mapping[str, str]
+    launch: FoundLaunch | None = None
+    locals: dict[str, Node] = field(default_factory=dict[str, Node])
+    bounds: dict[object, str] = field(default_factory=dict[object, str])
+    _opaque: dict[str, Node] = field(default_factory=dict[str, Node])
+    loops: dict[str, str] = field(default_factory=dict[str, str])
+
+    def read(self, body: Node) -> None:
+        """Read the variables that get one value, and the bounds of indices."""
+        changed = {text_of(node.child_by_field_name("left")) for node in nodes_of(body, "assignment_expression")}
+        changed |= {text_of(node.child_by_field_name("argument")) for node in nodes_of(body, "update_expression")}
+        declared: dict[str, Node] = {}
+        twice: set[str] = set()
+        for node in nodes_of(body, "init_declarator"):
+            name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
+            is_variable = value is not None and value.type == "number_literal" and not _is_constant(node)
+            if name.type == "identifier" and value is not None and not is_variable:
+                text = text_of(name)
+                if text in declared and text_of(declared[text]) != text_of(value):
+                    twice.add(text)
+                declared.setdefault(text, value)
+        self.locals = {name: value for name, value in declared.items() if name not in changed | twice}
+        for node in nodes_of(body, "binary_expression"):
+            operator = node.child_by_field_name("operator").type
+            if operator in _COMPARISONS:
+                left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+                self._add_bound(left, right, operator in ("<=", ">"))
+                self._add_bound(right, left, operator in ("<", ">="))
+
+    def _add_bound(self, index: Node, limit: Node, is_closed: bool) -> None:
+        """Add `index < limit`; a closed bound of a loop, `i <= n`, is one more."""
+        text = self.size_text(limit)
+        total = self.sum_of(index)
+        if text is None or not key_of(total) or self._is_size(total):
+            return
+        if is_closed and index.parent is not None and index.parent.parent is not None:
+            text = text if index.parent.parent.type != "for_statement" else f"({text} + 1)"
+        self.bounds.setdefault(key_of(total), text)
+
+    def _is_size(self, total: Sum) -> bool:
+        return all(name in self.sizes or name.startswith("=") for names in total for name in names)
+
+    def size_text(self, node: Node) -> str | None:
+        """Return an expression over sizes and constants as Python; None for any other expression."""
+        names = HostNames(self.symbols, {}, {**{name: name for name in self.sizes}, **self.constants, **self.locals})
+        names.values = {name: value for name, value in names.values.items() if name not in self.sizes} | {
+            name: name for name in self.sizes
+        }
+        try:
+            text = names.python(node)
+        except NotSimple:
+            return None
+        return None if set(re.findall(r"[A-Za-z_]\w*", text)) - {*self.sizes, "min", "max", "if", "else"} else text
+
+    def sum_of(self, node: Node, depth: int = 0) -> Sum:
+        """Return an expression as a sum of products; parts that are neither stand for themselves."""
+        if depth > _DEEPEST:
+            return {(text_of(node),): 1}
+        kind = node.type
+        if kind in ("parenthesized_expression", "cast_expression", "subscript_argument_list", "condition_clause"):
+            inner = node.child_by_field_name("value") or (node.named_children or [node])[-1]
+            return self.sum_of(inner, depth + 1) if inner is not node else {}
+        if kind == "identifier":
+            return self._named(text_of(node), depth)
+        if kind == "number_literal":
+            number = number_of(HostNames(self.symbols).python(node))
+            return {(): int(number)} if number else {}
+        if kind == "binary_expression":
+            return self._binary(node, depth)
+        if kind == "field_expression":
+            return self._field(node)
+        if kind == "call_expression":
+            called, nodes = node.child_by_field_name("function"), arguments_in(node.child_by_field_name("arguments"))
+            if len(nodes) == 1 and (called.type == "primitive_type" or "static_cast" in text_of(called)):
+                return self.sum_of(nodes[0], depth + 1)
+        return self._atom(node)
+
+    def _named(self, name: str, depth: int) -> Sum:
+        if name in self.sizes:
+            return {(name,): 1}
+        if name in self.locals:
+            total = self.sum_of(self.locals[name], depth + 1)
+            return total if len(total) <= _MOST_TERMS else {(name,): 1}
+        value = self.constants.get(name)
+        if value is None and self.symbols.value_of(name) is not None:
+            value = HostNames(self.symbols).named(name)
+        number = number_of(value) if value is not None else None
+        return {(name,): 1} if number is None else {(): int(number)} if number else {}
+
+    def _binary(self, node: Node, depth: int) -> Sum:
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        operator = node.child_by_field_name("operator").type
+        if operator in ("+", "-"):
+            sign = 1 if operator == "+" else -1
+            return added(self.sum_of(left, depth + 1), self.sum_of(right, depth + 1), sign)
+        if operator == "*":
+            return multiplied(self.sum_of(left, depth + 1), self.sum_of(right, depth + 1))
+        if operator == "<<" and (shift := number_of(text_of(right))) is not None and shift < 32:
+            return multiplied(self.sum_of(left, depth + 1), {(): 1 << int(shift)})
+        if operator == "/" and (divisor := self._constant(right)):
+            total = self.sum_of(left, depth + 1)
+            if total and not any(factor % divisor for factor in total.values()):
+                return {names: factor // divisor for names, factor in total.items()}
+        return self._atom(node)
+
+    def _constant(self, node: Node) -> int | None:
+        total = self.sum_of(node)
+        return total.get(()) if set(total) == {()} else None
+
+    def _field(self, node: Node) -> Sum:
+        text = text_of(node)
+        match = re.fullmatch(r"(blockDim|gridDim)\.([xyz])", text)
+        if match and self.launch is not None:
+            extents = self.launch.block if match[1] == "blockDim" else self.launch.grid
+            if extents is not None:
+                extent = (*extents, "1", "1")["xyz".index(match[2])]
+                number = number_of(extent)
+                return {(): int(number)} if number else {(f"@{extent}",): 1}
+        return {(text,): 1}
+
+    def _atom(self, node: Node) -> Sum:
+        """Return what stands for itself; an expression over sizes alone counts as a size."""
+        text = self.size_text(node)
+        if text is not None and not number_of(text) and re.search(r"[A-Za-z_]", text):
+            return {(f"={text}",): 1}
+        name = re.sub(r"\s+", "", text_of(node))
+        self._opaque[name] = node
+        return {(name,): 1}
+
+    # Extents: how many values an index takes.
+
+    def extent(self, digits: Sum) -> str | None:
+        """Return how many values a sum takes, as Python over sizes and names of the launch; None if unknown."""
+        digits = {names: factor for names, factor in digits.items() if names}
+        if not digits:
+            return "1"
+        exact = self.bounds.get(key_of(digits))
+        if exact is not None:
+            return exact
+        for names, factor in digits.items():  # `i * 4` with a bound on i
+            bound = self.bounds.get(key_of({names: 1}))
+            if bound is not None and len(digits) == 1:
+                return bound if factor == 1 else f"({bound} * {factor})"
+        common = min(abs(factor) for factor in digits.values())
+        if common > 1 and not any(factor % common for factor in digits.values()):
+            inner = self.extent({names: factor // common for names, factor in digits.items()})
+            return f"({inner} * {common})" if inner is not None else None
+        tiled = self._tiled(digits)
+        if tiled is not None:
+            return tiled
+        if len(digits) == 1:
+            (names, factor), = digits.items()  # fmt: skip
+            limit = self._atom_extent(names[0]) if len(names) == 1 else None
+            return limit if factor == 1 or limit is None else f"({limit} * {factor})"
+        return self._numeric(digits)
+
+    def _tiled(self, digits: Sum) -> str | None:
+        """Return the extent of `blockIdx.x * tile + ...`: the grid's times the tile, or what the grid divides."""
+        for names, factor in digits.items():
+            place = next((name for name in names if name.startswith("blockIdx.")), None)
+            if place is None or self.launch is None or self.launch.grid is None:
+                continue
+            grid = (*self.launch.grid, "1", "1")[_AXES.index(place[-1])]
+            others = [name.lstrip("@=") for name in names if name != place]
+            tile = " * ".join([*others, *([str(factor)] if factor != 1 or not others else [])])
+            match = re.fullmatch(r"-\(-(.+) // (.+)\)|\((.+) // (.+)\)", grid)
+            if match and _same(match[2] or match[4], tile):
+                return match[1] or match[3]
+            if tile == "1" and len(digits) == 1:
+                return grid
+            return None if "min(" in grid or " if " in grid else f"({grid} * {tile})"
+        return None
+
+    def _atom_extent(self, name: str) -> str | None:
+        if name.startswith("loop "):
+            return name.removeprefix("loop ")
+        match = re.fullmatch(r"(threadIdx|blockIdx)\.([xyz])", name)
+        if match and self.launch is not None:
+            extents = self.launch.block if match[1] == "threadIdx" else self.launch.grid
+            return (*extents, "1", "1")["xyz".index(match[2])] if extents is not None else None
+        node = self._opaque.get(name)
+        if node is None or node.type != "binary_expression":
+            return None
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        operator, limit = node.child_by_field_name("operator").type, self.size_text(right)
+        if operator == "%" and limit is not None:
+            return limit
+        if operator == "&" and limit is not None and (mask := number_of(limit)) is not None:
+            return str(int(mask) + 1)
+        if operator == "/" and limit is not None:
+            whole = self.extent(self.sum_of(left))
+            return None if whole is None else _divided(whole, limit)
+        return None
+
+    def _numeric(self, digits: Sum) -> str | None:
+        """Return the extent of a sum whose parts all have numbers as extents."""
+        total = 1
+        for names, factor in digits.items():
+            extent = self._atom_extent(names[0]) if len(names) == 1 else None
+            number = number_of(extent) if extent is not None else None
+            if number is None or factor < 0:
+                return None
+            total += factor * (int(number) - 1)
+        return str(total)
+
+
+def _is_constant(node: Node) -> bool:
+    return re.search(r"\bconst(?:expr)?\b", text_of(node.parent).partition("=")[0]) is not None
+
+
+def _same(left: str, right: str) -> bool:
+    """Return whether two texts of arithmetic are equal."""
+    numbers = number_of(left), number_of(right)
+    return left.strip("()") == right.strip("()") or numbers[0] is not None and numbers[0] == numbers[1]
+
+
+def _divided(whole: str, limit: str) -> str:
+    numbers = number_of(whole), number_of(limit)
+    if numbers[0] is not None and numbers[1]:
+        return str(-(-int(numbers[0]) // int(numbers[1])))
+    factors = factors_of(whole)
+    if limit in factors:
+        factors.remove(limit)
+        return " * ".join(factors) or "1"
+    return f"({whole} // {limit})"
+
+
+def factors_of(text: str) -> list[str]:
+    """Return the factors of a product of names and numbers, `(B * (T * C))`; the text itself if it is none."""
+    plain = text.replace("(", "").replace(")", "")
+    is_product = re.fullmatch(r"\w+(?: \* \w+)*", plain) is not None
+    return plain.split(" * ") if is_product else [text]
+
+
+# Shapes of buffers.
+
+
+@dataclass
+class Shapes:
+    """Proposer of shapes; `derived` collects names for extents that are neither names nor numbers."""
+
+    reader: IndexReader
+    derived: dict[str, str] = field(default_factory=dict[str, str])
+
+    def shape(self, indices: Iterable[Sum], name: str) -> Guess[str] | None:
+        """Return the shape of a buffer from all of its indices; None if they show none."""
+        totals = [total for total in indices if total]
+        strides = [self._strides(total) for total in totals]
+        every = sorted({stride for by_stride in strides for stride in by_stride}, key=len)
+        largest = every[-1] if every else ()
+        chain = [stride for stride in every if not set(stride) - set(largest)]
+        candidates = [by_stride[largest] for by_stride in strides if largest in by_stride]
+        outer = self._best(candidates, exclude=largest)
+        if outer is None and not largest:
+            return None
+        inner: list[str] = []
+        for place, stride in enumerate(chain):
+            before = chain[place - 1] if place else ()
+            inner = [axis for axis in self._ordered(stride) if axis not in before] + inner
+        reason = f"an index multiplies by {' and '.join(self._ordered(largest))}" if largest else "the index's range"
+        axes = [*self._named(outer, name), *inner] if outer is not None else ["?", *inner]
+        axes = [part for axis in axes for part in (self._named(axis[1:], name) if axis.startswith("=") else [axis])]
+        return Guess(" ".join(axes) or "1", reason)
+
+    def _strides(self, total: Sum) -> dict[tuple[str, ...], Sum]:
+        """Return the rest of each product without its sizes, by these sizes."""
+        by_stride: dict[tuple[str, ...], Sum] = {}
+        for names, factor in total.items():
+            stride = tuple(name for name in names if name in self.reader.sizes or name.startswith("="))
+            digits = tuple(name for name in names if name not in stride)
+            rest = by_stride.setdefault(stride, {})
+            rest[digits] = rest.get(digits, 0) + factor
+        return by_stride
+
+    def _ordered(self, stride: tuple[str, ...]) -> list[str]:
+        places = {name: place for place, name in enumerate(self.reader.sizes)}
+        return sorted(dict.fromkeys(stride), key=lambda name: places.get(name, -1))
+
+    def _best(self, candidates: list[Sum], exclude: tuple[str, ...]) -> str | None:
+        """Return the extent that names a size, else one with another name, else the largest number."""
+        extents = [extent for digits in candidates if (extent := self.reader.extent(digits)) is not None]
+        named = [extent for extent in extents if re.search(r"[A-Za-z_]", extent)]
+        sized = [extent for extent in named if set(factors_of(extent)) <= {*self.reader.sizes} - {*exclude}]
+        numbers = [int(number) for extent in extents if (number := number_of(extent)) is not None]
+        return next(iter([*sized, *named]), str(max(numbers)) if numbers else None)
+
+    def _named(self, extent: str, name: str) -> list[str]:
+        """Return an extent as axes: factors of a product, or a name for another expression."""
+        number = number_of(extent)
+        if number is not None:
+            return [str(int(number))] if number != 1 else []
+        factors = factors_of(extent)
+        if all(re.fullmatch(r"\w+", factor) for factor in factors):
+            return factors
+        plain = extent[1:-1] if extent.startswith("(") and extent.endswith(")") else extent
+        known = next((axis for axis, text in self.derived.items() if text == plain), None)
+        match = re.fullmatch(r"(\w+) // (\d+)", plain)
+        axis = known or (f"{match[1]}_{match[2]}" if match else f"{name}_extent")
+        self.derived.setdefault(axis, plain)
+        return [axis] if self.derived[axis] == plain else [f"{name}_extent"]
+
+
+def loops_around(node: Node) -> list[Node]:
+    """Return the `for` loops around a node, the innermost first."""
+    loops: list[Node] = []
+    while node is not None and node.type != "function_definition":
+        if node.type == "for_statement":
+            loops.append(node)
+        node = node.parent
+    return loops

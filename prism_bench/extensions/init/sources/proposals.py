@@ -1,0 +1,493 @@
+"""What a kernel's body computes: how it sums, and NumPy's expression of outputs that are one expression an element."""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from prism_bench.compilation.host_source.syntax import Node, nodes_of
+from prism_bench.extensions.init.sources.body import Access, BufferUse, DeviceFunction
+from prism_bench.extensions.init.sources.expressions import arguments_in, number_of
+from prism_bench.extensions.init.sources.indices import IndexReader, Sum, key_of, loops_around
+from prism_bench.extensions.init.sources.kernels import Arithmetic, FoundKernel, Guess, dtype_of
+from prism_bench.extensions.init.sources.symbols import Symbols, text_of
+
+# Sums: loops that accumulate, lanes that exchange, atomic additions, tensor cores.
+
+_TENSOR_CORES = re.compile(r"mma_sync|\bw?g?mma\b|\bmma\.sync|mma_m\d|wgmma|HMMA|hmma", re.IGNORECASE)
+_EXCHANGES = re.compile(r"\b__shfl_\w+|\b(?:Block|Warp)(?:Reduce|Scan)\b|\bcg::(?:reduce|inclusive_scan)|__reduce_add")
+_FUNCTIONS = re.compile(
+    r"\b(?:__)?(?:exp|exp2|expm1|log|log2|log10|log1p|sin|cos|tan|tanh|sinh|cosh|pow|erf|erfc|rsqrt|cbrt|sigmoid|"
+    r"sincos|fdividef|frcp_rn|atan2?|asin|acos|hypot|normcdf)f?(?:_rn)?\s*\(|\bh(?:exp|log|tanh|rsqrt|sin|cos)2?\s*\("
+)
+_HALF_SUM = re.compile(r"\b__h(?:fma|add|mul)2?(?:_rn)?\s*\(")
+
+
+def arithmetic_of(
+    body: Node, reader: IndexReader, functions: Mapping[str, DeviceFunction], outputs: Mapping[str, BufferUse]
+) -> tuple[Guess[Arithmetic] | None, str]:
+    """Return what the tolerance of the outputs has to allow for, and the number of terms of a sum if it is known."""
+    bodies = [body, *_called(body, functions)]
+    text = "\n".join(_without_comments(part) for part in bodies)
+    sums = [total for part in bodies for total in _sums(part)]
+    in_half = any(is_half for _, _, is_half in sums)
+    depth = next(filter(None, (_depth(node, reader) for node, _, _ in sums)), "")
+    if _TENSOR_CORES.search(text):
+        return Guess("half_product" if in_half else "product", "tensor cores"), depth or _loop_depth(body, reader)
+    for node, is_product, is_half in sums:
+        kind: Arithmetic = "half_product" if is_half else "product" if is_product else "reduction"
+        if kind != "reduction" or not any(products for _, products, _ in sums):
+            return Guess(kind, f"a sum in a loop, line {node.start_point[0] + 1}"), depth
+    if _EXCHANGES.search(text):
+        return Guess("reduction", "threads add what others hold"), depth
+    if any(access.is_atomic for use in outputs.values() for access in use.accesses):
+        return Guess("reduction", "atomic additions"), depth
+    if _FUNCTIONS.search(text) or _HALF_SUM.search(text):
+        return Guess("functions", "functions such as exp" if _FUNCTIONS.search(text) else "half precision"), ""
+    if any(_rounds_often(node) for node in nodes_of(body, "binary_expression")):
+        return Guess("functions", "several roundings in an expression"), ""
+    return Guess("elementwise", "no sum of many terms"), ""
+
+
+def _called(body: Node, functions: Mapping[str, DeviceFunction], depth: int = 0) -> Iterator[Node]:
+    """Yield the bodies of device functions that a body calls."""
+    for node in nodes_of(body, "call_expression"):
+        name = text_of(node.child_by_field_name("function")).partition("<")[0].rpartition("::")[2]
+        if name in functions and depth < 3:
+            yield functions[name].body
+            yield from _called(functions[name].body, functions, depth + 1)
+
+
+def _without_comments(node: Node) -> str:
+    return re.sub(r"//[^\n]*|/\*.*?\*/", " ", text_of(node), flags=re.DOTALL)
+
+
+def _sums(body: Node) -> list[tuple[Node, bool, bool]]:
+    """Return the additions to a variable from before a loop: node, whether it adds products, whether in half."""
+    types = _declared_types(body)
+    sums: list[tuple[Node, bool, bool]] = []
+    for node in nodes_of(body, "assignment_expression"):
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        base = re.match(r"\w+", text_of(left))
+        name = base[0] if base else ""
+        kind, place = types.get(name, ("", 0))
+        dtype = dtype_of(kind.replace("__shared__", "")) if kind else None
+        if dtype is not None and dtype.startswith(("int", "uint", "bool")):
+            continue
+        loops = [loop for loop in loops_around(node) if loop.start_byte > place]
+        sign = node.child_by_field_name("operator").type
+        text = text_of(right)
+        again = re.search(rf"(?<![\w.]){re.escape(text_of(left))}(?![\w.])", text)
+        is_fused = re.match(r"(?:__)?h?f?ma[fd]?\w*\s*\(", text.strip("_")) or re.match(r"__hfma2?\s*\(", text)
+        is_sum = sign in ("+=", "-=") or again and sign == "=" and (is_fused or _adds(right) or "__hadd" in text)
+        if not loops or not is_sum or left.type == "identifier" and name not in types:
+            continue
+        is_half = dtype in ("float16", "bfloat16") or "__hfma" in text or "__hadd" in text
+        sums.append((node, bool(is_fused) or "*" in re.sub(r"\[[^\]]*\]", "", text) or "mul" in text, is_half))
+    return sums
+
+
+def _adds(node: Node) -> bool:
+    while node.type == "parenthesized_expression":
+        node = node.named_children[-1]
+    return node.type == "binary_expression" and node.child_by_field_name("operator").type in ("+", "-")
+
+
+def _declared_types(body: Node) -> dict[str, tuple[str, int]]:
+    """Return the type of each variable of a body, and where it is declared."""
+    types: dict[str, tuple[str, int]] = {}
+    for node in nodes_of(body, "declaration"):
+        kind = node.child_by_field_name("type")
+        for index, declared in enumerate(node.children):
+            if node.field_name_for_child(index) == "declarator" and kind is not None:
+                name = next(nodes_of(declared, "identifier"), None)
+                if name is not None and "*" not in text_of(declared).partition("=")[0]:
+                    types.setdefault(text_of(name), (text_of(kind), node.start_byte))
+    return types
+
+
+def _depth(node: Node, reader: IndexReader) -> str:
+    """Return the product of the bounds of the loops around an addition, as far as they name sizes."""
+    bounds: list[str] = []
+    for loop in loops_around(node):
+        condition = loop.child_by_field_name("condition")
+        if condition is None or condition.type != "binary_expression":
+            continue
+        limit = reader.size_text(condition.child_by_field_name("right"))
+        names = re.findall(r"[A-Za-z_]\w*", limit or "")
+        sizes = [name for name in dict.fromkeys(names) if name in reader.sizes]
+        bounds = [*(name for name in sizes if name not in bounds), *bounds]
+    return " * ".join(bounds)
+
+
+def _loop_depth(body: Node, reader: IndexReader) -> str:
+    """Return the bound of the first loop that names a size."""
+    return next(filter(None, (_depth(loop, reader) for loop in nodes_of(body, "for_statement"))), "")
+
+
+def _rounds_often(node: Node) -> bool:
+    """Return whether an expression adds what was rounded before: `a * x + b * y`, on elements of buffers."""
+    if node.child_by_field_name("operator").type not in ("+", "-"):
+        return False
+    inner = [part for part in nodes_of(node, "binary_expression") if part != node]
+    is_data = any(True for _ in nodes_of(node, "subscript_expression")) or not re.search(
+        r"blockIdx|threadIdx|blockDim", text_of(node)
+    )
+    in_index = node.parent is not None and node.parent.type in ("subscript_argument_list",)
+    return is_data and not in_index and any(
+        part.child_by_field_name("operator").type in ("*", "/") for part in inner
+    )  # fmt: skip
+
+
+# References: bodies that are one expression an element, in NumPy.
+
+_UNARY = {
+    "exp": "xp.exp", "log": "xp.log", "log2": "xp.log2", "log10": "xp.log10", "log1p": "xp.log1p", "exp2": "xp.exp2",
+    "expm1": "xp.expm1", "sqrt": "xp.sqrt", "fabs": "xp.abs", "abs": "xp.abs", "sin": "xp.sin", "cos": "xp.cos",
+    "tan": "xp.tan", "tanh": "xp.tanh", "sinh": "xp.sinh", "cosh": "xp.cosh", "floor": "xp.floor", "ceil": "xp.ceil",
+    "round": "xp.round", "trunc": "xp.trunc", "cbrt": "xp.cbrt", "hexp": "xp.exp", "hlog": "xp.log",
+    "hsqrt": "xp.sqrt", "htanh": "xp.tanh", "habs": "xp.abs", "habs2": "xp.abs", "atan": "xp.arctan",
+    "asin": "xp.arcsin", "acos": "xp.arccos", "hsin": "xp.sin", "hcos": "xp.cos", "h2exp": "xp.exp",
+}  # fmt: skip
+_FORMS: Mapping[str, Callable[..., str]] = {
+    "max": lambda a, b: f"xp.maximum({a}, {b})", "fmax": lambda a, b: f"xp.maximum({a}, {b})",
+    "min": lambda a, b: f"xp.minimum({a}, {b})", "fmin": lambda a, b: f"xp.minimum({a}, {b})",
+    "hmax": lambda a, b: f"xp.maximum({a}, {b})", "hmin": lambda a, b: f"xp.minimum({a}, {b})",
+    "hmax2": lambda a, b: f"xp.maximum({a}, {b})", "hmin2": lambda a, b: f"xp.minimum({a}, {b})",
+    "pow": lambda a, b: f"xp.power({a}, {b})", "rsqrt": lambda a: f"1 / xp.sqrt({a})",
+    "hrsqrt": lambda a: f"1 / xp.sqrt({a})", "erf": lambda a: f"special.erf({a})",
+    "erfc": lambda a: f"special.erfc({a})", "fma": lambda a, b, c: f"{a} * {b} + {c}",
+    "hfma": lambda a, b, c: f"{a} * {b} + {c}", "hfma2": lambda a, b, c: f"{a} * {b} + {c}",
+    "hadd": lambda a, b: f"{a} + {b}", "hadd2": lambda a, b: f"{a} + {b}", "hsub": lambda a, b: f"{a} - {b}",
+    "hsub2": lambda a, b: f"{a} - {b}", "hmul": lambda a, b: f"{a} * {b}", "hmul2": lambda a, b: f"{a} * {b}",
+    "hdiv": lambda a, b: f"{a} / {b}", "h2div": lambda a, b: f"{a} / {b}", "hneg": lambda a: f"-{a}",
+    "fdivide": lambda a, b: f"{a} / {b}", "fadd_rn": lambda a, b: f"{a} + {b}", "frcp_rn": lambda a: f"1 / {a}",
+    "fmul_rn": lambda a, b: f"{a} * {b}", "fsub_rn": lambda a, b: f"{a} - {b}", "drcp_rn": lambda a: f"1 / {a}",
+    "hypot": lambda a, b: f"xp.hypot({a}, {b})", "atan2": lambda a, b: f"xp.arctan2({a}, {b})",
+}  # fmt: skip
+_SAME = re.compile(
+    r"(?:\w+::)*(?:static_cast|float|double|int|half|__half2float|__float2half(?:_r[nz])?|__bfloat162float|"
+    r"__float2bfloat16(?:_rn)?|__ldg|__ldcs|__ldcg|half2float|float2half|T|scalar_t|to_float|from_float|"
+    r"__half22float2|__float22half2_rn|FLOAT4|HALF2|LDST\w+|FLOAT2|BFLOAT2|INT4|convert|type2float|float2type)$"
+)
+_OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "/", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "==": "==",
+              "!=": "!=", "&&": "&", "||": "|", "&": "&", "|": "|", "^": "^"}  # fmt: skip
+_PLAIN_AROUND = ("compound_statement", "expression_statement", "if_statement", "function_definition", "comment",
+                 "for_statement", "while_statement", "template_declaration")  # fmt: skip
+_LANES = "xyzw"
+_LONGEST = 400
+
+
+class _NoProposal(Exception):
+    """A body that is more than one expression an element."""
+
+
+@dataclass
+class _Translator:
+    """Translator of an element's expression to NumPy."""
+
+    kernel: FoundKernel
+    reader: IndexReader
+    accesses: Mapping[int, tuple[str, Access]]
+    functions: Mapping[str, DeviceFunction]
+    symbols: Symbols
+    output: str
+    index: Sum
+    values: dict[str, Node | str] = field(default_factory=dict[str, "Node | str"])
+    depth: int = 0
+
+    def text(self, node: Node) -> str:
+        """Return NumPy's text of an expression, in brackets where it is a sum or product."""
+        self.depth += 1
+        try:
+            if self.depth > 40:
+                raise _NoProposal
+            return self._text(node)
+        finally:
+            self.depth -= 1
+
+    def _text(self, node: Node) -> str:
+        kind = node.type
+        if node.start_byte in self.accesses and kind in ("subscript_expression", "pointer_expression"):
+            return self._buffer(*self.accesses[node.start_byte], node)
+        if kind in ("parenthesized_expression", "cast_expression", "condition_clause"):
+            return self.text(node.child_by_field_name("value") or node.named_children[-1])
+        if kind == "identifier":
+            return self._named(text_of(node))
+        if kind == "number_literal":
+            return self._number(text_of(node))
+        if kind == "field_expression" and text_of(node.child_by_field_name("field")) == "x":
+            return self._lane(node)
+        if kind == "binary_expression":
+            return self._binary(node)
+        if kind == "unary_expression":
+            sign = text_of(node)[0]
+            if sign not in "-+!":
+                raise _NoProposal
+            return f"({'~' if sign == '!' else sign}{self.text(node.child_by_field_name('argument'))})"
+        if kind == "conditional_expression":
+            parts = (node.child_by_field_name(name) for name in ("condition", "consequence", "alternative"))
+            return f"xp.where({', '.join(_bare(self.text(part)) for part in parts)})"
+        if kind == "call_expression":
+            return self._call(node)
+        raise _NoProposal
+
+    def _number(self, text: str) -> str:
+        plain = re.sub(r"(?i)(?<=[\d.])[fl]$", "", text) if not text.startswith("0x") else text
+        plain = re.sub(r"(?i)(?<=\d)[ul]+$", "", plain)
+        if re.fullmatch(r"\d+\.", plain):
+            plain += "0"
+        if not re.fullmatch(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|0x[0-9a-fA-F]+", plain):
+            raise _NoProposal
+        return plain
+
+    def _named(self, name: str) -> str:
+        if name in self.values:
+            value = self.values[name]
+            return value if isinstance(value, str) else self.text(value)
+        if name in self.reader.locals:
+            return self.text(self.reader.locals[name])
+        parameter = next((p for p in self.kernel.parameters if p.name == name and not p.is_pointer), None)
+        if parameter is not None and parameter.dtype is not None:
+            return name
+        value = self.symbols.value_of(name)
+        if value is not None and not isinstance(value, str):
+            return self.text(value)
+        constant = self.reader.constants.get(name)
+        if constant is not None and number_of(constant) is not None:
+            return constant
+        raise _NoProposal
+
+    def _lane(self, node: Node) -> str:
+        """Return the lane x of a vector; the other lanes are compared where they are written."""
+        owner = node.child_by_field_name("argument")
+        if re.match(r"(?:threadIdx|blockIdx|blockDim|gridDim)\b", text_of(owner)):
+            raise _NoProposal
+        return self.text(owner)
+
+    def _binary(self, node: Node) -> str:
+        sign = node.child_by_field_name("operator").type
+        if sign not in _OPERATORS:
+            raise _NoProposal
+        left, right = (self.text(node.child_by_field_name(side)) for side in ("left", "right"))
+        if sign == "/" and not re.search(r"\d\.|[A-Za-z_]", left + right):
+            raise _NoProposal
+        return f"({left} {_OPERATORS[sign]} {right})"
+
+    def _call(self, node: Node) -> str:
+        called, nodes = (
+            text_of(node.child_by_field_name("function")),
+            arguments_in(node.child_by_field_name("arguments")),
+        )
+        base = called.partition("<")[0]
+        name = base.rpartition("::")[2]
+        if re.fullmatch(r"make_\w+[234]", name) and len(nodes) in (2, 3, 4):
+            _require_lanes([text_of(argument) for argument in nodes])
+            return self.text(nodes[0])
+        function = self.functions.get(name)
+        if function is not None and len(function.parameters) == len(nodes):
+            return self._inlined(function, nodes)
+        if len(nodes) == 1 and (_SAME.fullmatch(base) or _SAME.fullmatch(name)):
+            return self.text(nodes[0])
+        plain = name.removeprefix("__")
+        form = next((key for key in (plain, plain.removesuffix("f")) if key in _FORMS or key in _UNARY), None)
+        if form is None:
+            short = self.symbols.function(name)
+            if short is None or len(short.parameters) != len(nodes):
+                raise _NoProposal
+            texts = [self.text(argument) for argument in nodes]
+            return self._with_values(dict(zip(short.parameters, texts, strict=True)), short.result)
+        texts = [self.text(argument) for argument in nodes]
+        if form in _UNARY and len(texts) == 1:
+            return f"{_UNARY[form]}({_bare(texts[0])})"
+        try:
+            result = _FORMS[form](*texts)
+        except (TypeError, KeyError) as error:
+            raise _NoProposal from error
+        return result if result.startswith(("xp.", "special.")) else f"({result})"
+
+    def _inlined(self, function: DeviceFunction, nodes: list[Node]) -> str:
+        """Return a device function that declares variables and returns an expression, with its arguments."""
+        values: dict[str, Node | str] = {
+            parameter: self.text(argument) for parameter, argument in zip(function.parameters, nodes, strict=True)
+        }
+        result: Node | None = None
+        for statement in function.body.named_children:
+            if statement.type == "comment":
+                continue
+            if statement.type == "return_statement" and statement.named_children:
+                result = statement.named_children[0]
+            elif statement.type == "declaration":
+                for declared in statement.named_children:
+                    if declared.type == "init_declarator":
+                        name, value = declared.child_by_field_name("declarator"), declared.child_by_field_name("value")
+                        values[text_of(name)] = self._with_values(values, value)
+            else:
+                raise _NoProposal
+        if result is None:
+            raise _NoProposal
+        return self._with_values(values, result)
+
+    def _with_values(self, values: Mapping[str, Node | str], node: Node) -> str:
+        before, self.values = self.values, dict(values)
+        try:
+            return self.text(node)
+        finally:
+            self.values = before
+
+    def _buffer(self, name: str, access: Access, node: Node) -> str:
+        """Return the buffer's name, broadcast or transposed to the shape of the output."""
+        if access.index is None:
+            raise _NoProposal
+        here, there = access.index, self.index
+        shapes = {p.name: p.shape.value.split() if p.shape else [] for p in self.kernel.parameters if p.is_pointer}
+        mine, output = shapes[name], shapes[self.output]
+        if here == there and mine == output:
+            return name
+        if not key_of(here) and not here.get((), 0) and mine == ["1"]:
+            return f"{name}[0]"
+        if len(output) == 2 and "?" not in output:
+            rows, cols = _digits(there, output[1], self.reader)
+            if mine == output[1:] and here == cols:
+                return name
+            if mine == output[:1] and here == rows:
+                return f"{name}[:, None]"
+            if mine == output[::-1] and _digits(here, output[0], self.reader) == (cols, rows):
+                return f"{name}.T"
+        raise _NoProposal
+
+
+def _digits(index: Sum, size: str, reader: IndexReader) -> tuple[Sum, Sum]:
+    """Return the rows and columns of an index by the stride `size`, a name or a number."""
+    rows: Sum = {}
+    cols: Sum = {}
+    for names, factor in index.items():
+        if size in names:
+            left = list(names)
+            left.remove(size)
+            rows[tuple(left)] = factor
+        elif size.isdigit() and factor % int(size) == 0:
+            rows[names] = factor // int(size)
+        else:
+            cols[names] = factor
+    return rows, cols
+
+
+def _bare(text: str) -> str:
+    """Return a text without the brackets around all of it."""
+    depth, inside = 0, text[1:-1]
+    for letter in inside:
+        depth += (letter == "(") - (letter == ")")
+        if depth < 0:
+            return text
+    return inside if text.startswith("(") and text.endswith(")") else text
+
+
+def _require_lanes(texts: list[str]) -> None:
+    """Raise _NoProposal unless every text is the first with another lane."""
+    for lane, text in zip(_LANES, texts, strict=False):
+        if re.sub(r"\.x\b", f".{lane}", texts[0]) != text:
+            raise _NoProposal
+
+
+def proposed_reference(
+    kernel: FoundKernel,
+    body: Node,
+    reader: IndexReader,
+    use: Mapping[str, BufferUse],
+    functions: Mapping[str, DeviceFunction],
+    symbols: Symbols,
+) -> tuple[tuple[str, str], ...]:
+    """Return NumPy's expression of each output; nothing where an output is more than one expression an element."""
+    outputs = [p.name for p in kernel.parameters if p.role.value in ("output", "in_out")]
+    accesses = {a.node.start_byte: (name, a) for name, seen in use.items() for a in seen.accesses if not a.is_atomic}
+    proposed: list[tuple[str, str]] = []
+    try:
+        for name in outputs:
+            writes = [access for access in use[name].accesses if access.writes]
+            if len(writes) != 1 or writes[0].is_atomic or writes[0].index is None:
+                return ()
+            access = writes[0]
+            assigned = _assignment(access.node)
+            _require_plain_place(assigned, reader)
+            translator = _Translator(kernel, reader, accesses, functions, symbols, name, access.index)
+            value, sign = assigned.child_by_field_name("right"), assigned.child_by_field_name("operator").type
+            vector = _vector_value(body, value)
+            text = translator.text(vector if vector is not None else value)
+            if sign != "=":
+                if sign[:-1] not in ("+", "-", "*"):
+                    return ()
+                text = f"({name} {sign[:-1]} {text})"
+            proposed.append((name, _bare(text)))
+    except _NoProposal:
+        return ()
+    return tuple(proposed) if sum(len(text) for _, text in proposed) <= _LONGEST else ()
+
+
+def _assignment(node: Node) -> Node:
+    while node is not None and node.type != "assignment_expression":
+        if node.type.endswith("_statement"):
+            raise _NoProposal
+        node = node.parent
+    if node is None:
+        raise _NoProposal
+    return node
+
+
+def _vector_value(body: Node, value: Node) -> Node | None:
+    """Return the value of lane x of a vector variable whose lanes are assigned one by one; None for other values."""
+    while value.type == "call_expression" and len(arguments_in(value.child_by_field_name("arguments"))) == 1:
+        value = arguments_in(value.child_by_field_name("arguments"))[0]
+    if value.type != "identifier":
+        return None
+    lanes: dict[str, Node] = {}
+    for node in nodes_of(body, "assignment_expression"):
+        match = re.fullmatch(rf"{re.escape(text_of(value))}\.([xyzw])", text_of(node.child_by_field_name("left")))
+        if match and (match[1] in lanes or node.child_by_field_name("operator").type != "="):
+            raise _NoProposal
+        if match:
+            lanes[match[1]] = node.child_by_field_name("right")
+    if not lanes:
+        return None
+    _require_lanes([text_of(lanes[lane]) if lane in lanes else "" for lane in _LANES[: len(lanes)]])
+    return lanes["x"]
+
+
+def _require_plain_place(node: Node, reader: IndexReader) -> None:
+    """Raise _NoProposal unless only bounds checks and loops over the grid are around an assignment."""
+    inner, outer = node, node.parent
+    while outer is not None and outer.type != "function_definition":
+        if outer.type not in _PLAIN_AROUND:
+            raise _NoProposal
+        if outer.type == "if_statement" and (
+            inner == outer.child_by_field_name("alternative") or not _is_bound(outer, reader)
+        ):
+            raise _NoProposal
+        if outer.type in ("for_statement", "while_statement") and not re.search(
+            r"gridDim|stride|step", text_of(outer.child_by_field_name("update") or outer)
+        ):
+            raise _NoProposal
+        inner, outer = outer, outer.parent
+    for statement in nodes_of(outer, "if_statement") if outer is not None else ():
+        leaves = any(True for _ in nodes_of(statement, "return_statement"))
+        if leaves and not _is_bound(statement, reader):
+            raise _NoProposal
+
+
+def _is_bound(statement: Node, reader: IndexReader) -> bool:
+    """Return whether a condition only compares indices with sizes."""
+    condition = statement.child_by_field_name("condition")
+    parts = [condition]
+    while parts:
+        part = parts.pop()
+        while part.type in ("condition_clause", "parenthesized_expression"):
+            part = part.child_by_field_name("value") or part.named_children[-1]
+        if part.type != "binary_expression":
+            return False
+        sides = part.child_by_field_name("left"), part.child_by_field_name("right")
+        if part.child_by_field_name("operator").type in ("&&", "||"):
+            parts += sides
+        elif part.child_by_field_name("operator").type not in ("<", "<=", ">", ">="):
+            return False
+        elif all(reader.size_text(side) is None for side in sides):
+            return False
+    return True
