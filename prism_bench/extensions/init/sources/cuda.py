@@ -166,7 +166,7 @@ def _template_parameters(template: Node | None, tree: Tree) -> tuple[TemplatePar
 def with_body(
     written: WrittenKernel, project: Symbols, functions: Mapping[str, DeviceFunction], constants: Mapping[str, str]
 ) -> FoundKernel:
-    """Return the kernel with the roles and shapes of its buffers, its arithmetic, and a reference if its body shows one.
+    """Return the kernel with roles and shapes of its buffers, its arithmetic, and a reference if its body shows one.
 
     `functions` are the device functions of the project, `constants` values of template parameters.
     """

@@ -99,9 +99,10 @@ class FoundKernel:
     `namespace` is `outer::inner`, or empty. `launch_bounds` are the numbers or names in `__launch_bounds__`.
 
     `arithmetic` is what the tolerance has to allow for, and `depth` the number of terms of a sum as an expression over
-    axes, empty where it is not known. `derived` has expressions of names in shapes that are no axes. `proposed` has NumPy's expression of each output, or is empty. `tune` has values
-    of names that may vary, the default first. `helper_of` is the kernel that calls or launches this one: it gets no
-    spec. `notes` are remarks for the person who completes the spec.
+    axes, empty where it is not known. `derived` has expressions of names in shapes that are no axes. `proposed` has
+    NumPy's expression of each output, or is empty. `tune` has values of names that may vary, the default first.
+    `helper_of` is the kernel that calls or launches this one: it gets no spec. `notes` are remarks for the person who
+    completes the spec.
     """
 
     language: Language

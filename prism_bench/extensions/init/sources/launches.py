@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from prism_bench.compilation.host_source.syntax import Node, Tree, function_name, line_of, nodes_of
@@ -14,7 +14,7 @@ from prism_bench.extensions.init.sources.symbols import Symbols, text_of
 
 _RUNTIME = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelEx", "cudaLaunchKernelExC")
 _DRIVER = re.compile(r"cuLaunch\w*Kernel\w*")
-_ATTRIBUTES = {"gridDim": 0, "blockDim": 1, "dynamicSmemBytes": 2}
+_ATTRIBUTES = ("gridDim", "blockDim", "dynamicSmemBytes")
 
 
 @dataclass
@@ -31,7 +31,6 @@ class WrittenLaunch:
     configuration: list[Node]
     arguments: list[Node]
     is_cooperative: bool = False
-    parts: dict[str, Node] = field(default_factory=dict[str, Node])
 
     @property
     def kernel(self) -> str:
@@ -101,13 +100,16 @@ def _by_runtime(tree: Tree, symbols: Symbols, node: Node, name: str, nodes: list
         return None
     configured = text_of(nodes[0]).lstrip("& ")
     value = values.get(configured)
-    parts = {place: part for field_name, place in _ATTRIBUTES.items()
-             if isinstance(part := values.get(f"{configured}.{field_name}"), Node) or hasattr(part, "type")}  # fmt: skip
+    parts: dict[int, Node] = {}
     if value is not None and not isinstance(value, str) and value.type == "initializer_list":
-        parts = dict(enumerate(arguments_in(value)[:3])) | parts
+        parts = dict(enumerate(arguments_in(value)[:3]))
+    for place, attribute in enumerate(_ATTRIBUTES):
+        part = values.get(f"{configured}.{attribute}")
+        if part is not None and not isinstance(part, str):
+            parts[place] = part
     if 0 not in parts or 1 not in parts:
         return None
-    configuration: list[Node] = [part for _, part in sorted(parts.items()) if not isinstance(part, str)]
+    configuration = [part for _, part in sorted(parts.items())]
     arguments = nodes[2:]
     if name.endswith("C"):
         listed = _listed(nodes[2], values) if len(nodes) > 2 else None
@@ -370,7 +372,10 @@ def _declared_type(node: Node, written: WrittenLaunch, names: HostNames) -> str:
     text = plain_text(node)
     match = re.search(r"data_ptr<(.+?)>\(", text) or re.search(r"_cast<(?:const)?(.+?)\*>\(", text)
     if match is None and written.enclosing is not None and text.isidentifier():
-        pattern = rf"(?<![\w.>])([\w:]+(?:\s+[\w:]+)?)\s*(?:const\s*)?[*&\s]\s*(?:__restrict__\s*)?(?:\w+\s*,\s*\*?\s*)*{text}\b"
+        pattern = (
+            r"(?<![\w.>])([\w:]+(?:\s+[\w:]+)?)\s*(?:const\s*)?[*&\s]\s*(?:__restrict__\s*)?(?:\w+\s*,\s*\*?\s*)*"
+            rf"{text}\b"
+        )
         match = next(
             (
                 found

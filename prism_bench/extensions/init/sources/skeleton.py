@@ -1,7 +1,7 @@
 """Spec skeletons for the kernels and operators in a folder of sources."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -14,6 +14,7 @@ from prism_bench.errors import UsageError
 from prism_bench.extensions.init.sources.allowances import tolerance_for
 from prism_bench.extensions.init.sources.body import DeviceFunction
 from prism_bench.extensions.init.sources.cuda import WrittenKernel, kernels_of, with_body
+from prism_bench.extensions.init.sources.expressions import number_of
 from prism_bench.extensions.init.sources.kernels import (
     FoundKernel,
     FoundLaunch,
@@ -168,9 +169,17 @@ _CONFIRM = "# guess: confirm"
 _BUFFERS = {"input": "In", "output": "Out", "in_out": "InOut"}
 _LITERAL = re.compile(r"-?\d+[uUlL]*|true|false")  # a template argument that means the same in a spec
 _TAKEN = ("xp", "special", "device", "self")  # what references and launches may ask for
-# Small and large workloads by the number of axes: about 64 KiB and 64 MiB of floats.
-_SMALL = {1: 16_384, 2: 128, 3: 32}
-_LARGE = {1: 16_777_216, 2: 4096, 3: 256}
+# Small and large workloads by the number of axes: about 64 KiB and 64 MiB of floats. Axes differ, so that no reference
+# passes that takes rows for columns; all are powers of two, so that tiles divide them.
+_SMALL = {1: (16_384,), 2: (128, 256), 3: (64, 128, 32)}
+_LARGE = {1: (16_777_216,), 2: (4096, 2048), 3: (256, 128, 512)}
+_LARGE_PRODUCT = (2048, 1024, 4096)  # of matrices: the work grows with all three
+_OTHER = (32, 128)  # each of more axes
+_FEW = {"b": 2, "batch": 2, "batch_size": 2, "nh": 4, "num_heads": 4, "heads": 4, "n_heads": 4, "nheads": 4}
+_SINGLE = re.compile(
+    r"(?i)(?:\w*(?:offset|start|begin|pad|padding|shift|base)|axis|dim|seed|flag|mode|rank|iter|t|it|step)$"
+)
+_MOST_ELEMENTS = 1 << 27
 
 
 @dataclass(frozen=True)
@@ -215,8 +224,9 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
             proposed=proposed,
             tolerance=_SpecLine(tolerance.text, f"{_CONFIRM} ({tolerance.reason})"),
             values=values,
-            small=_workload(axes, _SMALL),
-            large=_workload(axes, _LARGE),
+            small=_workload(kernel, axes, values, is_large=False),
+            large=_workload(kernel, axes, values, is_large=True),
+            derived=_lambdas(_derived(kernel)),
             confirm=_CONFIRM,
             missing=missing,
             imports=sorted({*classes, *tolerance.imports, *(("Tune",) if kernel.tune else ())}),
@@ -346,32 +356,117 @@ def _names(kernel: FoundKernel, *roles: str) -> list[str]:
 
 
 def _values(kernel: FoundKernel, launch: FoundLaunch | None) -> dict[str, str]:
-    """Return the parameters that a workload does not vary: numbers passed by value, and what the launch asks for."""
+    """Return the parameters that a workload does not vary: numbers passed by value, and what the block asks for."""
     values: dict[str, str] = {}
+    passed = dict(launch.passed) if launch else {}
     for parameter in kernel.parameters:
         if parameter.role.value in ("scalar", "unknown"):
             number = "1.0"
             if parameter.dtype == "bool":
-                number = "False" if parameter.default == "false" else "True"
+                is_false = parameter.default == "false" or parameter.name in passed and not passed[parameter.name].value
+                number = "False" if is_false else "True"
+            elif parameter.name in passed:
+                number = str(float(passed[parameter.name].value))
             elif parameter.default:
                 with suppress(ValueError):
                     number = str(float(parameter.default.rstrip("fFuUlL")))
             values[parameter.name] = number
-    values |= {name: str(guess.value) for name, guess in (launch.names if launch else ())}
+        elif parameter.role.value == "size" and _is_single(kernel, parameter.name):
+            values[parameter.name] = str(int(passed[parameter.name].value)) if parameter.name in passed else "0"
+    in_block = _identifiers(*(launch.block or ())) if launch else set[str]()
+    constants = {parameter.name for parameter in kernel.parameters if parameter.role.value == "constexpr"}
+    for name, guess in launch.names if launch else ():
+        if name in in_block | constants:
+            values[name] = str(guess.value)
     varied = {name for name, _ in kernel.tune}
     return {name: value for name, value in values.items() if name not in varied}
 
 
+def _is_single(kernel: FoundKernel, name: str) -> bool:
+    """Return whether a whole number is no extent, by its name and as neither shapes nor the launch ask for it."""
+    launch = kernel.launch
+    used = {axis for parameter in kernel.parameters if parameter.shape for axis in parameter.shape.value.split()}
+    used |= _identifiers(kernel.depth, *(text for _, text in kernel.derived))
+    if launch is not None:
+        used |= _identifiers(*(launch.grid or ()), *(launch.block or ()), launch.shared or "")
+        used |= _identifiers(*(text for _, text in launch.derived))
+    return name not in used and _SINGLE.match(name) is not None
+
+
+def _identifiers(*texts: str) -> set[str]:
+    return {name for text in texts for name in re.findall(r"[A-Za-z_]\w*", text)}
+
+
+def _derived(kernel: FoundKernel) -> dict[str, str]:
+    """Return the expressions of names that follow from axes, by name."""
+    launch = kernel.launch
+    return {name: _plain(text) for name, text in (*(launch.derived if launch else ()), *kernel.derived)}
+
+
 def _axes(kernel: FoundKernel, values: Mapping[str, str]) -> list[str]:
-    """Return what workloads give: whole numbers that the kernel takes, then other names in shapes."""
+    """Return what workloads give: whole numbers that the kernel takes, then other names in shapes and in the launch."""
     shapes = " ".join(parameter.shape.value for parameter in kernel.parameters if parameter.shape)
+    derived = _derived(kernel)
     names = [*_names(kernel, "size"), *(name for name in shapes.split() if not name.isdigit())]
-    varied = {name for name, _ in kernel.tune}
-    return [name for name in dict.fromkeys(names) if name not in values and name not in varied] or ["n"]
+    names += [name for name, _ in kernel.launch.names] if kernel.launch else []
+    names += [name for name in _identifiers(*derived.values()) if name not in ("min", "max")]
+    known = {*values, *derived, *(name for name, _ in kernel.tune)}
+    return [name for name in dict.fromkeys(names) if name not in known] or ["n"]
 
 
-def _workload(axes: list[str], sizes: Mapping[int, int]) -> str:
-    return ", ".join(f"{axis}={sizes.get(len(axes), 16)}" for axis in axes)
+def _workload(kernel: FoundKernel, axes: list[str], values: Mapping[str, str], *, is_large: bool) -> str:
+    """Return sizes of the axes that the launch and the buffers allow: tiles divide them, blocks are small enough."""
+    by_count = _LARGE if is_large else _SMALL
+    usual = by_count.get(len(axes), (_OTHER[is_large],) * len(axes))
+    if is_large and len(axes) == 3 and kernel.arithmetic is not None and "product" in kernel.arithmetic.value:
+        usual = _LARGE_PRODUCT
+    sizes = dict(zip(axes, usual, strict=True))
+    if len(axes) > 3:
+        sizes |= {axis: _FEW[axis.lower()] for axis in axes if axis.lower() in _FEW}
+    launch = kernel.launch
+    numbers = {name: number for name, text in values.items() if (number := number_of(text)) is not None}
+    if launch is not None:
+        texts = [*(launch.grid or ()), *(launch.block or ()), launch.shared or ""]
+        is_fixed = not _identifiers(*texts) - {"min", "max"}
+        fixed = {name: int(guess.value) for name, guess in launch.passed if name in sizes and is_fixed}
+        sizes |= fixed
+        for axis, tile in _tiles(texts, numbers):
+            if axis in sizes and axis not in fixed and sizes[axis] % tile:
+                sizes[axis] = -(-sizes[axis] // tile) * tile
+        _shrink(kernel, launch, {axis for axis in axes if axis not in fixed}, sizes, numbers)
+    return ", ".join(f"{axis}={sizes[axis]}" for axis in axes)
+
+
+def _tiles(texts: Sequence[str], numbers: Mapping[str, float]) -> Iterator[tuple[str, int]]:
+    """Yield the axes that a launch divides, and by what."""
+    for text in texts:
+        for axis, number, name, product in re.findall(r"(\w+) // (?:(\d+)|([A-Za-z_]\w*)|(\([^()]*\)))", text):
+            tile = number_of(number or name or product, numbers)
+            if tile and tile > 1:
+                yield axis, int(tile)
+
+
+def _shrink(
+    kernel: FoundKernel, launch: FoundLaunch, free: set[str], sizes: dict[str, int], numbers: Mapping[str, float]
+) -> None:
+    """Halve axes until a block has at most 1024 threads, a grid fits, and every buffer fits into memory."""
+
+    def extent(text: str) -> float:
+        names = {**numbers, **sizes}
+        derived = {
+            name: number for name, of in _derived(kernel).items() if (number := number_of(of, names)) is not None
+        }
+        return number_of(text, {**names, **derived}) or 1
+
+    limits: list[tuple[str, float]] = [(" * ".join(f"({part})" for part in launch.block or ("1",)), 1024)]
+    limits += [(part, 65_535) for part in (launch.grid or ())[1:]]
+    shapes = [parameter.shape.value.split() for parameter in kernel.parameters if parameter.shape]
+    limits += [(" * ".join(shape), _MOST_ELEMENTS) for shape in shapes]
+    for text, most in limits:
+        axes = [axis for axis in sizes if axis in free and axis in _identifiers(text)]
+        while axes and extent(text) > most and max(sizes[axis] for axis in axes) > 1:
+            largest = max(axes, key=lambda axis: sizes[axis])
+            sizes[largest] = -(-sizes[largest] // 2)
 
 
 def _launch_text(launch: FoundLaunch | None, kernel: FoundKernel) -> str:
@@ -387,6 +482,7 @@ def _launch_text(launch: FoundLaunch | None, kernel: FoundKernel) -> str:
     else:
         arguments.append(f"block={_extent_text(launch.block)}")
         arguments += [f"shared={shared}"] if shared != "0" or kernel.dynamic_shared else []
+        arguments += ["cooperative=True"] if launch.is_cooperative else []
     expressions = " ".join([*(launch.grid or ()), *(launch.block or ()), shared])
     numbers = [parameter.name for parameter in kernel.parameters if not parameter.is_pointer]
     names = [*numbers, *(name for name, _ in launch.names)]
@@ -394,6 +490,13 @@ def _launch_text(launch: FoundLaunch | None, kernel: FoundKernel) -> str:
     parameters = ", ".join(dict.fromkeys([*used, *constants]))
     head = f"lambda {parameters}:" if used or constants else "lambda:"
     return f"{head} Launch({', '.join(arguments)})"
+
+
+def _lambdas(expressions: Mapping[str, str]) -> dict[str, str]:
+    """Return functions of the axes for expressions, by name."""
+    taken = ("min", "max", "if", "else", "and", "or", "not", "True", "False")
+    asked = {name: sorted(_identifiers(text).difference(taken)) for name, text in expressions.items()}
+    return {name: f"lambda {', '.join(asked[name])}: {text}" for name, text in expressions.items()}
 
 
 def _extent_text(extents: tuple[str, ...] | None) -> str:
@@ -482,8 +585,8 @@ def operator_skeleton(operator: FoundOperator, source: str) -> Skeleton | None:
         confirm=_CONFIRM,
         results=results,
         imports=sorted({*kinds, *(["Out"] if outputs else []), "KernelSpec", "Workload"}),
-        small=_SMALL[1],
-        large=_LARGE[1],
+        small=_SMALL[1][0],
+        large=_LARGE[1][0],
     )
     guesses = [f"shape and type of {name}" for name in (*(tensor.name for tensor in tensors), *outputs)]
     file_name = f"{_module_name(operator.name.rpartition('::')[2].replace('.', '_'))}.py"

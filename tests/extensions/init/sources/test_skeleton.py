@@ -51,7 +51,7 @@ ODD = """
 __global__ void odd(const float* in, float* xp, size_t lambda, float alpha, bool flag = false) {
     if (threadIdx.x < lambda) xp[threadIdx.x] = in[threadIdx.x];
 }
-void run(float* a, float* b, size_t n) { odd<<<(n + 31) / 32, 32>>>(a, b, n, 2.0f, true); }
+void run(float* a, float* b, size_t n) { odd<<<(n + 31) / 32, 32>>>(a, b, n, 2.0f, false); }
 """
 
 
@@ -60,7 +60,7 @@ def test_names_that_python_reserves_get_an_underscore(tmp_path):
     assert () == catalogue.problems
     spec = catalogue.kernel("odd")
     assert ["in_", "xp_", "lambda_", "alpha", "flag"] == [argument.name for argument in spec.arguments]
-    assert {"alpha": 1.0, "flag": False} == spec.parameters
+    assert {"alpha": 2.0, "flag": False} == spec.parameters
 
 
 def test_every_guess_is_marked_and_named_as_an_open_point(tmp_path):
