@@ -50,6 +50,8 @@ def tolerance_for(kernel: FoundKernel, dtypes: Mapping[str, str | None]) -> Prop
     inputs = [parameter for parameter in kernel.parameters if parameter.role.value == "input" and parameter.shape]
     magnitude = _magnitude(outputs, inputs, kind)
     depth = kernel.depth or _summed(outputs, inputs)
+    if magnitude is None and any(_axes(output) in [_axes(array) for array in inputs] for output in outputs):
+        return ProposedTolerance("normalising()", reason, ("normalising",))
     if magnitude is None or not depth:
         return ProposedTolerance(f"normwise({limit:g})", reason, ("normwise",))
     asked = ", ".join(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", depth)))

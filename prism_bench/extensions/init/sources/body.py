@@ -25,7 +25,7 @@ class Access:
     place: int
     reads: bool
     writes: bool
-    index: Sum | None
+    index: Sum
     node: Node
     is_atomic: bool = False
 
@@ -55,7 +55,7 @@ class BufferUse:
     @property
     def indices(self) -> list[Sum]:
         """Every index, and every step of a pointer."""
-        return [*(access.index for access in self.accesses if access.index is not None), *self.steps]
+        return [*(access.index for access in self.accesses), *self.steps]
 
 
 @dataclass(frozen=True)

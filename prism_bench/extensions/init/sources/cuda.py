@@ -190,7 +190,8 @@ def with_body(
         derived=tuple(shapes.derived.items()),
         notes=(*kernel.notes, *_notes(body, symbols)),
     )
-    arithmetic, depth = arithmetic_of(body, reader, functions, {name: use[name] for name in outputs})
+    floats = frozenset(p.name for p in parameters if not (p.dtype or "float").startswith(("int", "uint", "bool")))
+    arithmetic, depth = arithmetic_of(body, reader, functions, {name: use[name] for name in outputs}, floats)
     proposed = proposed_reference(kernel, body, reader, use, functions, symbols)
     return replace(kernel, arithmetic=arithmetic, depth=depth, proposed=proposed)
 

@@ -84,7 +84,8 @@ class IndexReader:
         """Add `index < limit`; a closed bound of a loop, `i <= n`, is one more."""
         text = self.size_text(limit)
         total = self.sum_of(index)
-        if text is None or not key_of(total) or self._is_size(total):
+        number = number_of(text) if text is not None else None
+        if text is None or not key_of(total) or self._is_size(total) or number is not None and number <= 1:
             return
         if is_closed and index.parent is not None and index.parent.parent is not None:
             text = text if index.parent.parent.type != "for_statement" else f"({text} + 1)"
@@ -194,13 +195,13 @@ class IndexReader:
             bound = self.bounds.get(key_of({names: 1}))
             if bound is not None and len(digits) == 1:
                 return bound if factor == 1 else f"({bound} * {factor})"
+        tiled = self._tiled(digits)
+        if tiled is not None:
+            return tiled
         common = min(abs(factor) for factor in digits.values())
         if common > 1 and not any(factor % common for factor in digits.values()):
             inner = self.extent({names: factor // common for names, factor in digits.items()})
             return f"({inner} * {common})" if inner is not None else None
-        tiled = self._tiled(digits)
-        if tiled is not None:
-            return tiled
         if len(digits) == 1:
             (names, factor), = digits.items()  # fmt: skip
             limit = self._atom_extent(names[0]) if len(names) == 1 else None

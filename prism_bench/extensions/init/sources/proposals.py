@@ -23,9 +23,16 @@ _HALF_SUM = re.compile(r"\b__h(?:fma|add|mul)2?(?:_rn)?\s*\(")
 
 
 def arithmetic_of(
-    body: Node, reader: IndexReader, functions: Mapping[str, DeviceFunction], outputs: Mapping[str, BufferUse]
+    body: Node,
+    reader: IndexReader,
+    functions: Mapping[str, DeviceFunction],
+    outputs: Mapping[str, BufferUse],
+    floats: frozenset[str],
 ) -> tuple[Guess[Arithmetic] | None, str]:
-    """Return what the tolerance of the outputs has to allow for, and the number of terms of a sum if it is known."""
+    """Return what the tolerance of the outputs has to allow for, and the number of terms of a sum if it is known.
+
+    `floats` are the parameters that are floats or buffers of floats.
+    """
     bodies = [body, *_called(body, functions)]
     text = "\n".join(_without_comments(part) for part in bodies)
     sums = [total for part in bodies for total in _sums(part)]
@@ -43,7 +50,11 @@ def arithmetic_of(
         return Guess("reduction", "atomic additions"), depth
     if _FUNCTIONS.search(text) or _HALF_SUM.search(text):
         return Guess("functions", "functions such as exp" if _FUNCTIONS.search(text) else "half precision"), ""
-    if any(_rounds_often(node) for node in nodes_of(body, "binary_expression")):
+    kinds = _declared_types(body)
+    floats |= {
+        name for name, (kind, _) in kinds.items() if re.match(r"float|double|half|__half|auto|T\b|scalar_t", kind)
+    }
+    if any(_rounds_often(node, floats) for node in nodes_of(body, "binary_expression")):
         return Guess("functions", "several roundings in an expression"), ""
     return Guess("elementwise", "no sum of many terms"), ""
 
@@ -73,7 +84,8 @@ def _sums(body: Node) -> list[tuple[Node, bool, bool]]:
         dtype = dtype_of(kind.replace("__shared__", "")) if kind else None
         if dtype is not None and dtype.startswith(("int", "uint", "bool")):
             continue
-        loops = [loop for loop in loops_around(node) if loop.start_byte > place]
+        places = {text_of(inner) for inner in nodes_of(left, "identifier")}
+        loops = [loop for loop in loops_around(node) if loop.start_byte > place and not _variables(loop) & places]
         sign = node.child_by_field_name("operator").type
         text = text_of(right)
         again = re.search(rf"(?<![\w.]){re.escape(text_of(left))}(?![\w.])", text)
@@ -84,6 +96,12 @@ def _sums(body: Node) -> list[tuple[Node, bool, bool]]:
         is_half = dtype in ("float16", "bfloat16") or "__hfma" in text or "__hadd" in text
         sums.append((node, bool(is_fused) or "*" in re.sub(r"\[[^\]]*\]", "", text) or "mul" in text, is_half))
     return sums
+
+
+def _variables(loop: Node) -> set[str]:
+    """Return the variables that a loop advances."""
+    update = loop.child_by_field_name("update")
+    return {text_of(name) for name in nodes_of(update, "identifier")} if update is not None else set[str]()
 
 
 def _adds(node: Node) -> bool:
@@ -124,18 +142,15 @@ def _loop_depth(body: Node, reader: IndexReader) -> str:
     return next(filter(None, (_depth(loop, reader) for loop in nodes_of(body, "for_statement"))), "")
 
 
-def _rounds_often(node: Node) -> bool:
-    """Return whether an expression adds what was rounded before: `a * x + b * y`, on elements of buffers."""
+def _rounds_often(node: Node, floats: frozenset[str]) -> bool:
+    """Return whether an expression of floats adds what was rounded before: `a * x + b * y`."""
     if node.child_by_field_name("operator").type not in ("+", "-"):
         return False
     inner = [part for part in nodes_of(node, "binary_expression") if part != node]
-    is_data = any(True for _ in nodes_of(node, "subscript_expression")) or not re.search(
-        r"blockIdx|threadIdx|blockDim", text_of(node)
-    )
-    in_index = node.parent is not None and node.parent.type in ("subscript_argument_list",)
-    return is_data and not in_index and any(
-        part.child_by_field_name("operator").type in ("*", "/") for part in inner
-    )  # fmt: skip
+    names = {text_of(name) for name in nodes_of(node, "identifier")}
+    in_index = node.parent is not None and node.parent.type == "subscript_argument_list"
+    products = any(part.child_by_field_name("operator").type in ("*", "/") for part in inner)
+    return products and not in_index and bool(names & floats)
 
 
 # References: bodies that are one expression an element, in NumPy.
@@ -171,9 +186,10 @@ _SAME = re.compile(
 )
 _OPERATORS = {"+": "+", "-": "-", "*": "*", "/": "/", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "==": "==",
               "!=": "!=", "&&": "&", "||": "|", "&": "&", "|": "|", "^": "^"}  # fmt: skip
-_PLAIN_AROUND = ("compound_statement", "expression_statement", "if_statement", "function_definition", "comment",
-                 "for_statement", "while_statement", "template_declaration")  # fmt: skip
 _LANES = "xyzw"
+_CONSTANTS = {"M_PI": "xp.pi", "INFINITY": "xp.inf", "M_SQRT1_2": "0.5**0.5", "M_SQRT2": "2**0.5", "M_E": "xp.e",
+              "M_2_SQRTPI": "2 / xp.pi**0.5", "FLT_MAX": "3.4028234663852886e38", "M_LOG2E": "1 / xp.log(2.0)",
+              "FLT_EPSILON": "1.1920928955078125e-07"}  # fmt: skip
 _LONGEST = 400
 
 
@@ -183,7 +199,11 @@ class _NoProposal(Exception):
 
 @dataclass
 class _Translator:
-    """Translator of an element's expression to NumPy."""
+    """Translator of the statements of an element to NumPy: what variables and elements of outputs become.
+
+    `values` are variables, None where they are no part of an element such as an index. `written` are elements that the
+    body has written, at `index`.
+    """
 
     kernel: FoundKernel
     reader: IndexReader
@@ -192,8 +212,118 @@ class _Translator:
     symbols: Symbols
     output: str
     index: Sum
-    values: dict[str, Node | str] = field(default_factory=dict[str, "Node | str"])
+    values: dict[str, str | None] = field(default_factory=dict[str, str | None])
+    written: dict[str, str] = field(default_factory=dict[str, str])
     depth: int = 0
+
+    def run(self, statement: Node) -> None:
+        """Follow a statement; raise _NoProposal if it is more than an expression an element."""
+        kind = statement.type
+        if kind == "compound_statement":
+            for inner in statement.named_children:
+                self.run(inner)
+        elif kind == "declaration":
+            self._declare(statement)
+        elif kind == "expression_statement" and statement.named_children:
+            self._assign(statement.named_children[0])
+        elif kind == "if_statement":
+            self._choose(statement)
+        elif kind in ("for_statement", "while_statement"):
+            head = statement.child_by_field_name("update") or statement
+            if not re.search(r"gridDim|stride|step", text_of(head)):
+                raise _NoProposal
+            self.run(statement.child_by_field_name("body"))
+        elif kind not in ("comment", "return_statement", "preproc_call", "using_declaration", "alias_declaration"):
+            raise _NoProposal
+
+    def _declare(self, statement: Node) -> None:
+        if "__shared__" in text_of(statement):
+            raise _NoProposal
+        for declared in statement.named_children:
+            if declared.type == "init_declarator":
+                name, value = declared.child_by_field_name("declarator"), declared.child_by_field_name("value")
+                if name.type == "identifier":
+                    self._set(text_of(name), value)
+
+    def _set(self, name: str, value: Node) -> None:
+        try:
+            self.values[name] = self.text(value)
+        except _NoProposal:
+            self.values[name] = None
+
+    def _assign(self, node: Node) -> None:
+        if node.type == "call_expression" and (held := self.accesses.get(node.start_byte)) is not None:
+            nodes = arguments_in(node.child_by_field_name("arguments"))
+            if not held[1].writes or held[1].reads or len(nodes) != 2:
+                raise _NoProposal
+            self._write(*held, self.text(nodes[1]))
+            return
+        if node.type == "update_expression":
+            self.values[text_of(node.child_by_field_name("argument"))] = None
+            return
+        if node.type != "assignment_expression":
+            raise _NoProposal
+        left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+        sign = node.child_by_field_name("operator").type
+        while left.type == "call_expression" and len(arguments_in(left.child_by_field_name("arguments"))) == 1:
+            left = arguments_in(left.child_by_field_name("arguments"))[0]
+        if left.type == "identifier" or left.type == "field_expression" and left.start_byte not in self.accesses:
+            name = text_of(left)
+            before = self.values.get(name)
+            self._set(name, right)
+            value = self.values[name]
+            if sign != "=":
+                is_known = value is not None and before is not None
+                self.values[name] = self._operated(before or "", sign, value or "") if is_known else None
+            return
+        owner = left.child_by_field_name("argument") if left.type == "field_expression" else left
+        held = self.accesses.get(owner.start_byte)
+        if held is None:
+            raise _NoProposal
+        text = self.text(right)
+        if sign != "=":
+            text = self._operated(self._buffer(*held), sign, text)
+        self._write(*held, text)
+
+    def _operated(self, left: str, sign: str, right: str) -> str:
+        if sign[:-1] not in ("+", "-", "*", "/"):
+            raise _NoProposal
+        return f"({left} {sign[:-1]} {right})"
+
+    def _write(self, name: str, access: Access, text: str) -> None:
+        if access.index != self.index or name in self.written and not _reads(self.written[name], text):
+            raise _NoProposal
+        self.written[name] = text
+
+    def _choose(self, statement: Node) -> None:
+        """Follow a bounds check; of a choice by data take both sides."""
+        consequence = statement.child_by_field_name("consequence")
+        alternative = statement.child_by_field_name("alternative")
+        if _is_bound(statement, self.reader):
+            if alternative is not None:
+                raise _NoProposal
+            self.run(consequence)
+            return
+        condition = _bare(self.text(statement.child_by_field_name("condition")))
+        if any(True for _ in nodes_of(statement, "return_statement")):
+            raise _NoProposal
+        values, written = dict(self.values), dict(self.written)
+        self.run(consequence)
+        yes = self.values, self.written
+        self.values, self.written = dict(values), dict(written)
+        if alternative is not None:
+            self.run(alternative.named_children[-1] if alternative.type == "else_clause" else alternative)
+        for first, second in zip(yes, (self.values, self.written), strict=True):
+            for name in {**first, **second}:
+                left, right = first.get(name), second.get(name)
+                if left == right:
+                    continue
+                if left is None or right is None:
+                    if first is yes[1]:
+                        raise _NoProposal
+                    second[name] = None
+                else:
+                    second[name] = f"xp.where({condition}, {_bare(left)}, {_bare(right)})"
 
     def text(self, node: Node) -> str:
         """Return NumPy's text of an expression, in brackets where it is a sum or product."""
@@ -208,14 +338,14 @@ class _Translator:
     def _text(self, node: Node) -> str:
         kind = node.type
         if node.start_byte in self.accesses and kind in ("subscript_expression", "pointer_expression"):
-            return self._buffer(*self.accesses[node.start_byte], node)
+            return self._buffer(*self.accesses[node.start_byte])
         if kind in ("parenthesized_expression", "cast_expression", "condition_clause"):
             return self.text(node.child_by_field_name("value") or node.named_children[-1])
         if kind == "identifier":
             return self._named(text_of(node))
         if kind == "number_literal":
             return self._number(text_of(node))
-        if kind == "field_expression" and text_of(node.child_by_field_name("field")) == "x":
+        if kind == "field_expression" and text_of(node.child_by_field_name("field")) in _LANES:
             return self._lane(node)
         if kind == "binary_expression":
             return self._binary(node)
@@ -241,14 +371,17 @@ class _Translator:
         return plain
 
     def _named(self, name: str) -> str:
-        if name in self.values:
-            value = self.values[name]
-            return value if isinstance(value, str) else self.text(value)
-        if name in self.reader.locals:
-            return self.text(self.reader.locals[name])
+        lanes = [value for key, value in self.values.items() if re.fullmatch(rf"{re.escape(name)}\.[xyzw]", key)]
+        if lanes or name in self.values:
+            value = lanes[0] if lanes else self.values[name]
+            if value is None or any(lane != value for lane in lanes):
+                raise _NoProposal
+            return value
         parameter = next((p for p in self.kernel.parameters if p.name == name and not p.is_pointer), None)
         if parameter is not None and parameter.dtype is not None:
             return name
+        if name in _CONSTANTS:
+            return _CONSTANTS[name]
         value = self.symbols.value_of(name)
         if value is not None and not isinstance(value, str):
             return self.text(value)
@@ -258,11 +391,12 @@ class _Translator:
         raise _NoProposal
 
     def _lane(self, node: Node) -> str:
-        """Return the lane x of a vector; the other lanes are compared where they are written."""
+        """Return what a lane of a vector is: every lane has to be the same expression of its elements."""
         owner = node.child_by_field_name("argument")
         if re.match(r"(?:threadIdx|blockIdx|blockDim|gridDim)\b", text_of(owner)):
             raise _NoProposal
-        return self.text(owner)
+        value = self.values.get(text_of(node))
+        return value if value is not None else self.text(owner)
 
     def _binary(self, node: Node) -> str:
         sign = node.child_by_field_name("operator").type
@@ -281,8 +415,10 @@ class _Translator:
         base = called.partition("<")[0]
         name = base.rpartition("::")[2]
         if re.fullmatch(r"make_\w+[234]", name) and len(nodes) in (2, 3, 4):
-            _require_lanes([text_of(argument) for argument in nodes])
-            return self.text(nodes[0])
+            lanes = [self.text(argument) for argument in nodes]
+            if len(set(lanes)) > 1:
+                raise _NoProposal
+            return lanes[0]
         function = self.functions.get(name)
         if function is not None and len(function.parameters) == len(nodes):
             return self._inlined(function, nodes)
@@ -307,37 +443,31 @@ class _Translator:
 
     def _inlined(self, function: DeviceFunction, nodes: list[Node]) -> str:
         """Return a device function that declares variables and returns an expression, with its arguments."""
-        values: dict[str, Node | str] = {
-            parameter: self.text(argument) for parameter, argument in zip(function.parameters, nodes, strict=True)
-        }
-        result: Node | None = None
-        for statement in function.body.named_children:
-            if statement.type == "comment":
-                continue
-            if statement.type == "return_statement" and statement.named_children:
-                result = statement.named_children[0]
-            elif statement.type == "declaration":
-                for declared in statement.named_children:
-                    if declared.type == "init_declarator":
-                        name, value = declared.child_by_field_name("declarator"), declared.child_by_field_name("value")
-                        values[text_of(name)] = self._with_values(values, value)
-            else:
-                raise _NoProposal
-        if result is None:
-            raise _NoProposal
-        return self._with_values(values, result)
+        arguments = [self.text(argument) for argument in nodes]
+        before = self.values
+        self.values = dict(zip(function.parameters, arguments, strict=True))
+        try:
+            for statement in function.body.named_children:
+                if statement.type == "return_statement" and statement.named_children:
+                    return self.text(statement.named_children[0])
+                self.run(statement)
+        finally:
+            self.values = before
+        raise _NoProposal
 
-    def _with_values(self, values: Mapping[str, Node | str], node: Node) -> str:
+    def _with_values(self, values: Mapping[str, str], node: Node) -> str:
         before, self.values = self.values, dict(values)
         try:
             return self.text(node)
         finally:
             self.values = before
 
-    def _buffer(self, name: str, access: Access, node: Node) -> str:
-        """Return the buffer's name, broadcast or transposed to the shape of the output."""
-        if access.index is None:
-            raise _NoProposal
+    def _buffer(self, name: str, access: Access) -> str:
+        """Return the buffer's name, broadcast or transposed to the shape of the output, or what was written to it."""
+        if name in self.written:
+            if access.index != self.index:
+                raise _NoProposal
+            return self.written[name]
         here, there = access.index, self.index
         shapes = {p.name: p.shape.value.split() if p.shape else [] for p in self.kernel.parameters if p.is_pointer}
         mine, output = shapes[name], shapes[self.output]
@@ -382,11 +512,9 @@ def _bare(text: str) -> str:
     return inside if text.startswith("(") and text.endswith(")") else text
 
 
-def _require_lanes(texts: list[str]) -> None:
-    """Raise _NoProposal unless every text is the first with another lane."""
-    for lane, text in zip(_LANES, texts, strict=False):
-        if re.sub(r"\.x\b", f".{lane}", texts[0]) != text:
-            raise _NoProposal
+def _reads(before: str, text: str) -> bool:
+    """Return whether a text continues what was written before, so that a second write loses nothing."""
+    return before in text
 
 
 def proposed_reference(
@@ -398,79 +526,19 @@ def proposed_reference(
     symbols: Symbols,
 ) -> tuple[tuple[str, str], ...]:
     """Return NumPy's expression of each output; nothing where an output is more than one expression an element."""
-    outputs = [p.name for p in kernel.parameters if p.role.value in ("output", "in_out")]
-    accesses = {a.node.start_byte: (name, a) for name, seen in use.items() for a in seen.accesses if not a.is_atomic}
-    proposed: list[tuple[str, str]] = []
-    try:
-        for name in outputs:
-            writes = [access for access in use[name].accesses if access.writes]
-            if len(writes) != 1 or writes[0].is_atomic or writes[0].index is None:
-                return ()
-            access = writes[0]
-            assigned = _assignment(access.node)
-            _require_plain_place(assigned, reader)
-            translator = _Translator(kernel, reader, accesses, functions, symbols, name, access.index)
-            value, sign = assigned.child_by_field_name("right"), assigned.child_by_field_name("operator").type
-            vector = _vector_value(body, value)
-            text = translator.text(vector if vector is not None else value)
-            if sign != "=":
-                if sign[:-1] not in ("+", "-", "*"):
-                    return ()
-                text = f"({name} {sign[:-1]} {text})"
-            proposed.append((name, _bare(text)))
-    except _NoProposal:
+    outputs = [p for p in kernel.parameters if p.role.value in ("output", "in_out")]
+    accesses = {a.node.start_byte: (name, a) for name, seen in use.items() for a in seen.accesses}
+    writes = [access for output in outputs for access in use[output.name].accesses if access.writes]
+    shapes = {output.shape.value if output.shape else "" for output in outputs}
+    if not writes or any(access.is_atomic or access.index != writes[0].index for access in writes) or len(shapes) > 1:
         return ()
-    return tuple(proposed) if sum(len(text) for _, text in proposed) <= _LONGEST else ()
-
-
-def _assignment(node: Node) -> Node:
-    while node is not None and node.type != "assignment_expression":
-        if node.type.endswith("_statement"):
-            raise _NoProposal
-        node = node.parent
-    if node is None:
-        raise _NoProposal
-    return node
-
-
-def _vector_value(body: Node, value: Node) -> Node | None:
-    """Return the value of lane x of a vector variable whose lanes are assigned one by one; None for other values."""
-    while value.type == "call_expression" and len(arguments_in(value.child_by_field_name("arguments"))) == 1:
-        value = arguments_in(value.child_by_field_name("arguments"))[0]
-    if value.type != "identifier":
-        return None
-    lanes: dict[str, Node] = {}
-    for node in nodes_of(body, "assignment_expression"):
-        match = re.fullmatch(rf"{re.escape(text_of(value))}\.([xyzw])", text_of(node.child_by_field_name("left")))
-        if match and (match[1] in lanes or node.child_by_field_name("operator").type != "="):
-            raise _NoProposal
-        if match:
-            lanes[match[1]] = node.child_by_field_name("right")
-    if not lanes:
-        return None
-    _require_lanes([text_of(lanes[lane]) if lane in lanes else "" for lane in _LANES[: len(lanes)]])
-    return lanes["x"]
-
-
-def _require_plain_place(node: Node, reader: IndexReader) -> None:
-    """Raise _NoProposal unless only bounds checks and loops over the grid are around an assignment."""
-    inner, outer = node, node.parent
-    while outer is not None and outer.type != "function_definition":
-        if outer.type not in _PLAIN_AROUND:
-            raise _NoProposal
-        if outer.type == "if_statement" and (
-            inner == outer.child_by_field_name("alternative") or not _is_bound(outer, reader)
-        ):
-            raise _NoProposal
-        if outer.type in ("for_statement", "while_statement") and not re.search(
-            r"gridDim|stride|step", text_of(outer.child_by_field_name("update") or outer)
-        ):
-            raise _NoProposal
-        inner, outer = outer, outer.parent
-    for statement in nodes_of(outer, "if_statement") if outer is not None else ():
-        leaves = any(True for _ in nodes_of(statement, "return_statement"))
-        if leaves and not _is_bound(statement, reader):
-            raise _NoProposal
+    translator = _Translator(kernel, reader, accesses, functions, symbols, outputs[0].name, writes[0].index)
+    try:
+        translator.run(body)
+        proposed = tuple((output.name, _bare(translator.written[output.name])) for output in outputs)
+    except (_NoProposal, KeyError):
+        return ()
+    return proposed if sum(len(text) for _, text in proposed) <= _LONGEST else ()
 
 
 def _is_bound(statement: Node, reader: IndexReader) -> bool:
