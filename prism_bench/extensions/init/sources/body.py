@@ -48,9 +48,15 @@ class BufferUse:
 
     @property
     def is_written_first(self) -> bool:
-        """Whether the first access writes without a read."""
+        """Whether the first access writes without a read, in a branch that holds every read."""
         first = min(self.accesses, key=lambda access: (access.place, access.reads), default=None)
-        return first is not None and first.writes and not first.reads
+        if first is None or not first.writes or first.reads:
+            return False
+        branch = first.node
+        while branch is not None and branch.type not in ("if_statement", "case_statement"):
+            branch = branch.parent
+        reads = [access.node for access in self.accesses if access.reads]
+        return branch is None or all(branch.start_byte <= n.start_byte < branch.end_byte for n in reads)
 
     @property
     def indices(self) -> list[Sum]:

@@ -174,7 +174,8 @@ def with_body(
     symbols = written.symbols.with_others(project)
     pointers = [parameter.name for parameter in kernel.parameters if parameter.is_pointer]
     sizes = [parameter.name for parameter in kernel.parameters if parameter.role.value == "size"]
-    reader = IndexReader(symbols, sizes, constants, launch)
+    types = {p.name: p.dtype for p in kernel.parameters if p.is_pointer and p.dtype}
+    reader = IndexReader(symbols, sizes, constants, launch, element_types=types)
     if body is None:
         return kernel
     reader.read(body)

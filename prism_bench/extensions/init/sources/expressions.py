@@ -25,6 +25,7 @@ _CASTS = (
     "narrow_cast", "safe_cast", "unsigned int", "std::size_t", "float", "double",
 )  # fmt: skip
 _WRAPPED = ("cast_expression", "parenthesized_expression", "condition_clause")
+_PROCESSORS = re.compile(r"(?i)(?:num_?|n_?)?(?:sms?_?(?:count|num)?|multi_?processors?(?:_?count)?)")
 _TENSOR_SIZE = re.compile(r"\w+\.(?:numel\(\)|size\(-?\d+\))")
 _SUFFIX = re.compile(r"(?<=[0-9a-fA-F])[uUlLzZ]+$")
 _DEEPEST = 24  # expressions within names within expressions
@@ -39,6 +40,17 @@ class NotSimple(Exception):
     """An expression that is no name, number, arithmetic or ceil division; the message has its text."""
 
 
+@dataclass(frozen=True)
+class Again:
+    """A value of a variable that its earlier value is part of: `n = n + 1`."""
+
+    node: Node
+    before: "Value"
+
+
+Value = Node | str | Again  # what a name stands for: an expression, Python's text, or a value made of an earlier one
+
+
 @dataclass
 class HostNames:
     """What names mean at a place in host code.
@@ -50,7 +62,7 @@ class HostNames:
 
     symbols: Symbols
     passed: dict[str, str] = field(default_factory=dict[str, str])
-    values: Mapping[str, Node | str] = field(default_factory=dict[str, "Node | str"])
+    values: Mapping[str, Value] = field(default_factory=dict[str, Value])
     free: dict[str, None] = field(default_factory=dict[str, None])
     types: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -70,7 +82,8 @@ class HostNames:
         name = text_of(node)
         if node.type == "identifier" and name not in self.passed:
             value = self.values.get(name) or self.symbols.value_of(name)
-            if value is not None and not isinstance(value, str) and depth < _DEEPEST and self._is_several(value):
+            is_node = value is not None and not isinstance(value, str | Again)
+            if is_node and depth < _DEEPEST and self._is_several(value):
                 return self.extents(value, depth + 1)
             if value is None and any(f"{name}.{axis}" in self.values for axis in "xyz"):
                 return self._by_fields(name)
@@ -83,7 +96,7 @@ class HostNames:
     def _by_fields(self, name: str) -> tuple[str, ...]:
         """Return the extents of `dim3 grid; grid.x = ...;`."""
         parts = [self.values.get(f"{name}.{axis}", "1") for axis in "xyz"]
-        return _without_ones(tuple(part if isinstance(part, str) else self.python(part) for part in parts))
+        return _without_ones(tuple(self._value(part, 0) for part in parts))
 
     def _is_several(self, node: Node) -> bool:
         """Return whether a node is a dim3, an initialiser of a dim3, or a variable."""
@@ -110,21 +123,45 @@ class HostNames:
         value = self.values.get(name)
         if value is None:
             value = self.symbols.value_of(name) or self.symbols.value_of(name.rpartition("::")[2])
-        if isinstance(value, str):
-            return value
+        if isinstance(value, Again):
+            return replace(self, values={**self.values, name: value.before}).python(value.node, depth)
+        if value is not None and not isinstance(value, str) and self._is_axis(name, value):
+            self.free[name] = None
+            return name
         if value is not None:
-            text = plain_text(value)
-            if _TENSOR_SIZE.fullmatch(text) and text not in self.passed:
-                self.passed[text] = name  # the variable's name is a better axis than `x.size(0)`
-                self.free[name] = None
-                return name
             try:
-                return self.python(value, depth)
+                return self._value(value, depth)
             except NotSimple:
-                pass  # a tensor's size, say: the name itself becomes an axis
+                pass  # what a library returns, say: the name itself becomes an axis
+        if _PROCESSORS.fullmatch(name):
+            return "device.sm_count"
         name = re.sub(r"\W+", "_", name)
         self.free[name] = None
         return name
+
+    def _value(self, value: Value, depth: int) -> str:
+        if isinstance(value, str):
+            return value
+        return self.python(value.node if isinstance(value, Again) else value, depth)
+
+    def _is_axis(self, name: str, value: Node) -> bool:
+        """Return whether a variable holds a size of a tensor that the launch does not pass: its name is an axis."""
+        text = plain_text(value)
+        sizes = re.findall(r"\w+\.(?:numel\(\)|size\(-?\d+\)|sizes\(\)\[-?\d+\]|shape\[-?\d+\])", text)
+        known = [re.sub(r"\.(?:shape|sizes\(\))\[(-?\d+)\]", r".size(\1)", size) in self.passed for size in sizes]
+        if not sizes or all(known) or any(".numel" in size and self._numel(size.partition(".")[0]) for size in sizes):
+            return False
+        if _TENSOR_SIZE.fullmatch(text):
+            self.passed[text] = name
+        return True
+
+    def _numel(self, owner: str) -> str | None:
+        """Return the product of a tensor's sizes, if the launch passes all of them."""
+        axes = [self.passed.get(f"{owner}.size({place})") for place in range(8)]
+        known = [axis for axis in axes if axis is not None]
+        if not known or axes[: len(known)] != known:
+            return None
+        return known[0] if len(known) == 1 else f"({' * '.join(known)})"
 
     def _type_descriptor(self, node: Node, depth: int) -> str:
         return self.named(text_of(node), depth)
@@ -218,7 +255,7 @@ class HostNames:
         """Return the value of a function, lambda or macro of one expression; None for others."""
         short = self.symbols.function(name)
         value = self.values.get(name)
-        if value is not None and not isinstance(value, str) and value.type == "lambda_expression":
+        if value is not None and not isinstance(value, str | Again) and value.type == "lambda_expression":
             short = short_function(value)
         if short is None or len(short.parameters) < len(nodes):
             return None
@@ -233,10 +270,8 @@ class HostNames:
         """Return `x.numel()` and `x.size(0)`: what the launch passes for it, or a name for it."""
         owner, name = text_of(called.child_by_field_name("argument")), text_of(called.child_by_field_name("field"))
         if name == "numel" and not nodes:
-            axes = [self.passed.get(f"{owner}.size({place})") for place in range(8)]
-            known = [axis for axis in axes if axis is not None]
-            if known and axes[: len(known)] == known:
-                return known[0] if len(known) == 1 else f"({' * '.join(known)})"
+            if (product := self._numel(owner)) is not None:
+                return product
         if name in ("numel", "size") and len(nodes) <= 1 and owner.isidentifier():
             place = "".join(f"_{text_of(index)}" for index in nodes).replace("-", "last_")
             axis = f"{owner}_{name}{place}"
@@ -266,9 +301,11 @@ class HostNames:
         owner, name = node.child_by_field_name("argument"), text_of(node.child_by_field_name("field"))
         known = self.values.get(text_of(node))
         if known is not None:
-            return known if isinstance(known, str) else self.python(known, depth)
+            return self._value(known, depth)
+        if name == "multiProcessorCount":
+            return "device.sm_count"
         value = self.values.get(text_of(owner))
-        if name in ("x", "y", "z") and value is not None and not isinstance(value, str):
+        if name in ("x", "y", "z") and value is not None and not isinstance(value, str | Again):
             extents = self.extents(owner, depth)
             return (*extents, "1", "1")["xyz".index(name)]
         raise NotSimple(f"'{shortened(node)}' is no name, number, arithmetic or ceil division")

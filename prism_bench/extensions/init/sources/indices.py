@@ -16,6 +16,7 @@ _DEEPEST = 16
 _MOST_TERMS = 64
 _COMPARISONS = ("<", "<=", ">", ">=", "!=")
 _AXES = "xyz"
+_DATA_EXTENTS = {"uint8": "256", "bool": "2"}  # values of elements that are indices
 
 
 def added(left: Sum, right: Sum, sign: int = 1) -> Sum:
@@ -41,44 +42,59 @@ def key_of(total: Sum) -> tuple[tuple[tuple[str, ...], int], ...]:
     return tuple(sorted((names, factor) for names, factor in total.items() if names))
 
 
+@dataclass(frozen=True)
+class _Variable:
+    """A variable of a body: its declaration, first value, and whether it gets others."""
+
+    node: Node
+    value: Node
+    is_changed: bool
+
+
 @dataclass
 class IndexReader:
     """Reader of index expressions in a kernel's body.
 
-    `sizes` are whole numbers that the kernel takes. `locals` are variables of the body that get one value. `bounds`
-    are upper bounds of sums, as Python over sizes. `launch` gives the extents of `blockIdx` and `threadIdx`.
+    `sizes` are whole numbers that the kernel takes. `bounds` are upper bounds of sums, as Python over sizes. `launch`
+    gives the extents of `blockIdx` and `threadIdx`.
     """
 
     symbols: Symbols
     sizes: Sequence[str]
     constants: Mapping[str, str]
     launch: FoundLaunch | None = None
-    locals: dict[str, Node] = field(default_factory=dict[str, Node])
     bounds: dict[object, str] = field(default_factory=dict[object, str])
+    element_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    variables: dict[str, Node] = field(default_factory=dict[str, Node])
     _opaque: dict[str, Node] = field(default_factory=dict[str, Node])
-    loops: dict[str, str] = field(default_factory=dict[str, str])
+    _declared: dict[str, list["_Variable"]] = field(default_factory=dict[str, "list[_Variable]"])
 
     def read(self, body: Node) -> None:
         """Read the variables that get one value, and the bounds of indices."""
         changed = {text_of(node.child_by_field_name("left")) for node in nodes_of(body, "assignment_expression")}
         changed |= {text_of(node.child_by_field_name("argument")) for node in nodes_of(body, "update_expression")}
-        declared: dict[str, Node] = {}
-        twice: set[str] = set()
         for node in nodes_of(body, "init_declarator"):
             name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
-            is_variable = value is not None and value.type == "number_literal" and not _is_constant(node)
-            if name.type == "identifier" and value is not None and not is_variable:
-                text = text_of(name)
-                if text in declared and text_of(declared[text]) != text_of(value):
-                    twice.add(text)
-                declared.setdefault(text, value)
-        self.locals = {name: value for name, value in declared.items() if name not in changed | twice}
+            if name.type != "identifier" or value is None:
+                continue
+            text = text_of(name)
+            is_variable = value.type == "number_literal" and not _is_constant(node) or text in changed
+            self._declared.setdefault(text, []).append(_Variable(node, value, is_variable))
         for node in nodes_of(body, "binary_expression"):
             operator = node.child_by_field_name("operator").type
             if operator in _COMPARISONS:
                 left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
                 self._add_bound(left, right, operator in ("<=", ">"))
                 self._add_bound(right, left, operator in ("<", ">="))
+
+    def variable(self, node: Node) -> "_Variable | None":
+        """Return the declaration that a name means at a place: the last before it in a block around it."""
+        reaching: _Variable | None = None
+        for variable in self._declared.get(text_of(node), ()):
+            scope = variable.node.parent.parent
+            if variable.node.start_byte <= node.start_byte and scope.end_byte >= node.end_byte:
+                reaching = variable
+        return reaching
 
     def _add_bound(self, index: Node, limit: Node, is_closed: bool) -> None:
         """Add `index < limit`; a closed bound of a loop, `i <= n`, is one more."""
@@ -96,15 +112,29 @@ class IndexReader:
 
     def size_text(self, node: Node) -> str | None:
         """Return an expression over sizes and constants as Python; None for any other expression."""
-        names = HostNames(self.symbols, {}, {**{name: name for name in self.sizes}, **self.constants, **self.locals})
-        names.values = {name: value for name, value in names.values.items() if name not in self.sizes} | {
-            name: name for name in self.sizes
-        }
+        reached = {text_of(name): self.variable(name) for name in nodes_of(node, "identifier")}
+        values: dict[str, Node | str] = dict(self.constants)
+        for name, variable in reached.items():
+            if variable is not None:
+                values[name] = name if variable.is_changed else self._values_behind(variable.value, values)
+        values |= {name: name for name in self.sizes}
+        names = HostNames(self.symbols, {}, values)
         try:
             text = names.python(node)
         except NotSimple:
             return None
         return None if set(re.findall(r"[A-Za-z_]\w*", text)) - {*self.sizes, "min", "max", "if", "else"} else text
+
+    def _values_behind(self, value: Node, values: dict[str, "Node | str"], depth: int = 0) -> Node:
+        """Return a variable's value, and add those of the variables in it."""
+        for inner in nodes_of(value, "identifier"):
+            name = text_of(inner)
+            variable = self.variable(inner)
+            if variable is not None and name not in values and depth < _DEEPEST:
+                values[name] = name
+                if not variable.is_changed:
+                    values[name] = self._values_behind(variable.value, values, depth + 1)
+        return value
 
     def sum_of(self, node: Node, depth: int = 0) -> Sum:
         """Return an expression as a sum of products; parts that are neither stand for themselves."""
@@ -115,7 +145,7 @@ class IndexReader:
             inner = node.child_by_field_name("value") or (node.named_children or [node])[-1]
             return self.sum_of(inner, depth + 1) if inner is not node else {}
         if kind == "identifier":
-            return self._named(text_of(node), depth)
+            return self._named(node, depth)
         if kind == "number_literal":
             number = number_of(HostNames(self.symbols).python(node))
             return {(): int(number)} if number else {}
@@ -129,12 +159,18 @@ class IndexReader:
                 return self.sum_of(nodes[0], depth + 1)
         return self._atom(node)
 
-    def _named(self, name: str, depth: int) -> Sum:
+    def _named(self, node: Node, depth: int) -> Sum:
+        name = text_of(node)
         if name in self.sizes:
             return {(name,): 1}
-        if name in self.locals:
-            total = self.sum_of(self.locals[name], depth + 1)
-            return total if len(total) <= _MOST_TERMS else {(name,): 1}
+        variable = self.variable(node)
+        if variable is not None:
+            scoped = name if len(self._declared[name]) == 1 else f"{name}#{variable.node.start_byte}"
+            self.variables[scoped] = variable.value
+            if variable.is_changed:
+                return {(scoped,): 1}
+            total = self.sum_of(variable.value, depth + 1)
+            return total if len(total) <= _MOST_TERMS else {(scoped,): 1}
         value = self.constants.get(name)
         if value is None and self.symbols.value_of(name) is not None:
             value = HostNames(self.symbols).named(name)
@@ -233,6 +269,8 @@ class IndexReader:
             extents = self.launch.block if match[1] == "threadIdx" else self.launch.grid
             return (*extents, "1", "1")["xyz".index(match[2])] if extents is not None else None
         node = self._opaque.get(name)
+        if node is not None and node.type == "subscript_expression":
+            return _DATA_EXTENTS.get(self.element_types.get(text_of(node.child_by_field_name("argument")), ""))
         if node is None or node.type != "binary_expression":
             return None
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
@@ -299,12 +337,14 @@ class Shapes:
     def shape(self, indices: Iterable[Sum], name: str) -> Guess[str] | None:
         """Return the shape of a buffer from all of its indices; None if they show none."""
         totals = [total for total in indices if total]
+        totals += [added(total, self._begun(total)) for total in totals if self._begun(total)]
         strides = [self._strides(total) for total in totals]
         every = sorted({stride for by_stride in strides for stride in by_stride}, key=len)
         largest = every[-1] if every else ()
         chain = [stride for stride in every if not set(stride) - set(largest)]
         candidates = [by_stride[largest] for by_stride in strides if largest in by_stride]
-        outer = self._best(candidates, exclude=largest)
+        is_known = all(self._is_known(total) for total in totals)
+        outer = self._best(candidates, exclude=largest, numbers=is_known or not largest)
         if outer is None and not largest:
             return None
         inner: list[str] = []
@@ -330,13 +370,30 @@ class Shapes:
         places = {name: place for place, name in enumerate(self.reader.sizes)}
         return sorted(dict.fromkeys(stride), key=lambda name: places.get(name, -1))
 
-    def _best(self, candidates: list[Sum], exclude: tuple[str, ...]) -> str | None:
+    def _begun(self, total: Sum) -> Sum:
+        """Return the first values of changing variables in an index, in their places."""
+        begun: Sum = {}
+        for names, factor in total.items():
+            for name in names:
+                value = self.reader.variables.get(name)
+                if value is not None and value.type != "number_literal":
+                    others = list(names)
+                    others.remove(name)
+                    begun = added(begun, multiplied(self.reader.sum_of(value), {tuple(others): factor}))
+        return begun
+
+    def _is_known(self, total: Sum) -> bool:
+        """Return whether every part of an index has an extent or is a size."""
+        names = {name for names in total for name in names}
+        return not any(name in self.reader.variables and self.reader.extent({(name,): 1}) is None for name in names)
+
+    def _best(self, candidates: list[Sum], exclude: tuple[str, ...], *, numbers: bool) -> str | None:
         """Return the extent that names a size, else one with another name, else the largest number."""
         extents = [extent for digits in candidates if (extent := self.reader.extent(digits)) is not None]
         named = [extent for extent in extents if re.search(r"[A-Za-z_]", extent)]
         sized = [extent for extent in named if set(factors_of(extent)) <= {*self.reader.sizes} - {*exclude}]
-        numbers = [int(number) for extent in extents if (number := number_of(extent)) is not None]
-        return next(iter([*sized, *named]), str(max(numbers)) if numbers else None)
+        largest = max((int(number) for extent in extents if (number := number_of(extent)) is not None), default=0)
+        return next(iter([*sized, *named]), str(largest) if numbers and largest else None)
 
     def _named(self, extent: str, name: str) -> list[str]:
         """Return an extent as axes: factors of a product, or a name for another expression."""

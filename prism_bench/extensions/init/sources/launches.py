@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from prism_bench.compilation.host_source.syntax import Node, Tree, function_name, line_of, nodes_of
-from prism_bench.extensions.init.sources.expressions import HostNames, NotSimple, arguments_in, number_of, plain_text
+from prism_bench.extensions.init.sources.expressions import (
+    Again,
+    HostNames,
+    NotSimple,
+    Value,
+    arguments_in,
+    number_of,
+    plain_text,
+)
 from prism_bench.extensions.init.sources.kernels import FoundLaunch, Guess, TemplateParameter, Unread, dtype_of
 from prism_bench.extensions.init.sources.symbols import Symbols, text_of
 
@@ -53,7 +61,7 @@ class WrittenLaunch:
         return function_around(self.node)
 
     @cached_property
-    def values(self) -> dict[str, "Node | str"]:
+    def values(self) -> dict[str, Value]:
         """What names of variables stand for where the launch is."""
         return local_values(self.enclosing, self.node)
 
@@ -101,11 +109,11 @@ def _by_runtime(tree: Tree, symbols: Symbols, node: Node, name: str, nodes: list
     configured = text_of(nodes[0]).lstrip("& ")
     value = values.get(configured)
     parts: dict[int, Node] = {}
-    if value is not None and not isinstance(value, str) and value.type == "initializer_list":
+    if value is not None and not isinstance(value, str | Again) and value.type == "initializer_list":
         parts = dict(enumerate(arguments_in(value)[:3]))
     for place, attribute in enumerate(_ATTRIBUTES):
         part = values.get(f"{configured}.{attribute}")
-        if part is not None and not isinstance(part, str):
+        if part is not None and not isinstance(part, str | Again):
             parts[place] = part
     if 0 not in parts or 1 not in parts:
         return None
@@ -119,12 +127,12 @@ def _by_runtime(tree: Tree, symbols: Symbols, node: Node, name: str, nodes: list
     return WrittenLaunch(tree, symbols, node, _unwrapped(nodes[1]), configuration, arguments, cooperative)
 
 
-def _listed(node: Node, values: Mapping[str, "Node | str"]) -> list[Node] | None:
+def _listed(node: Node, values: Mapping[str, Value]) -> list[Node] | None:
     """Return the arguments in `void* args[] = {&a, &b}`; None if the list is not there."""
     if text_of(node) in ("nullptr", "NULL", "0"):
         return []
     value = values.get(text_of(_unwrapped(node)))
-    if value is None or isinstance(value, str):
+    if value is None or isinstance(value, str | Again):
         value = node if node.type in ("initializer_list", "compound_literal_expression") else None
     if value is None:
         return None
@@ -146,11 +154,11 @@ def _unwrapped(node: Node) -> Node:
     return node
 
 
-def _kernel_behind(called: Node, values: Mapping[str, "Node | str"]) -> Node:
+def _kernel_behind(called: Node, values: Mapping[str, Value]) -> Node:
     """Return the kernel behind a variable, `auto kernel = &f<64>`."""
     for _ in range(4):
         value = values.get(text_of(called))
-        if value is None or isinstance(value, str):
+        if value is None or isinstance(value, str | Again):
             break
         value = _unwrapped(value)
         if value.type == "conditional_expression":
@@ -173,7 +181,7 @@ def function_around(node: Node) -> Node | None:
 _EXTENT_TYPES = ("dim3", "uint3")
 
 
-def local_values(scope: Node | None, before: Node) -> dict[str, "Node | str"]:
+def local_values(scope: Node | None, before: Node) -> dict[str, Value]:
     """Return the last values that variables of a function get before a node, in blocks around it."""
     values: dict[str, Node | str] = {}
     for node in _statements(scope, before) if scope is not None else ():
@@ -182,9 +190,13 @@ def local_values(scope: Node | None, before: Node) -> dict[str, "Node | str"]:
             plain = node.child_by_field_name("operator")
             if plain is not None and plain.type != "=" or name.type not in ("identifier", "field_expression"):
                 continue
-            if _names(value) & {text_of(name)}:  # `n = n + 1`: the first value stays
-                continue
-            values[text_of(name)] = value
+            earlier = values.get(text_of(name))
+            is_again = text_of(name) in _names(value)
+            if not is_again or earlier is not None:
+                values[text_of(name)] = Again(value, earlier) if is_again and earlier is not None else value
+            continue
+        if node.type == "pointer_expression":
+            values.pop(text_of(node.child_by_field_name("argument")), None)  # `&n`: a call sets it
             continue
         name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
         if value is None and node.parent.type == "declaration":
@@ -219,7 +231,8 @@ def _statements(scope: Node, before: Node) -> Iterator[Node]:
         node = waiting.pop()
         if node.start_byte >= end:
             continue
-        if node.type in ("init_declarator", "function_declarator", "assignment_expression") and node is not scope:
+        is_set = node.type == "pointer_expression" and node.parent.type == "argument_list" and text_of(node)[0] == "&"
+        if node.type in ("init_declarator", "function_declarator", "assignment_expression") or is_set:
             if node.end_byte <= end:
                 yield node
             if node.type != "init_declarator" or node.end_byte <= end:
@@ -292,7 +305,7 @@ def _host_names(written: WrittenLaunch, parameters: Sequence[str], project: Symb
         if not parameter or re.fullmatch(r"[\d.]+\w*|true|false|nullptr|NULL", text):
             continue
         passed.setdefault(text, parameter)
-        if inner is not None and not isinstance(inner, str):
+        if inner is not None and not isinstance(inner, str | Again):
             behind = plain_text(inner)
             if not re.fullmatch(r"[-\d.]+\w*|true|false", behind) and not inner.type.endswith("_list"):
                 passed.setdefault(behind, parameter)
@@ -301,7 +314,7 @@ def _host_names(written: WrittenLaunch, parameters: Sequence[str], project: Symb
     return HostNames(symbols, passed, values, types=types)
 
 
-def _of_template(written: WrittenLaunch, symbols: Symbols) -> dict[str, "Node | str"]:
+def _of_template(written: WrittenLaunch, symbols: Symbols) -> dict[str, Value]:
     """Return the values of the host template's parameters: of a call, an explicit instantiation, or the default."""
     function = written.enclosing
     outer = function.parent if function is not None else None
@@ -322,9 +335,10 @@ def _of_template(written: WrittenLaunch, symbols: Symbols) -> dict[str, "Node | 
             instances.append(arguments_in(called.child_by_field_name("arguments")))
     for node, name in zip(instances[0] if instances else (), names, strict=False):
         values[name] = node
-    typed = {name: dtype_text for name, value in values.items()
-             if not isinstance(value, str) and dtype_of(dtype_text := symbols.plain_type(text_of(value)))}  # fmt: skip
-    return {**values, **typed}
+    for name, value in values.items():
+        plain = "" if isinstance(value, str | Again) else symbols.plain_type(text_of(value))
+        values[name] = plain if dtype_of(plain) else value
+    return values
 
 
 def _template_arguments(

@@ -318,12 +318,12 @@ class _Translator:
                 left, right = first.get(name), second.get(name)
                 if left == right:
                     continue
-                if left is None or right is None:
-                    if first is yes[1]:
-                        raise _NoProposal
-                    second[name] = None
-                else:
+                if left is not None and right is not None:
                     second[name] = f"xp.where({condition}, {_bare(left)}, {_bare(right)})"
+                elif first is yes[1]:
+                    raise _NoProposal
+                else:
+                    self.values[name] = None
 
     def text(self, node: Node) -> str:
         """Return NumPy's text of an expression, in brackets where it is a sum or product."""
@@ -419,6 +419,8 @@ class _Translator:
             if len(set(lanes)) > 1:
                 raise _NoProposal
             return lanes[0]
+        if len(nodes) == 1 and dtype_of(self.symbols.plain_type(name.strip("() "))):
+            return self.text(nodes[0])  # `(T)(x)` has the form of a call
         function = self.functions.get(name)
         if function is not None and len(function.parameters) == len(nodes):
             return self._inlined(function, nodes)
@@ -445,7 +447,7 @@ class _Translator:
         """Return a device function that declares variables and returns an expression, with its arguments."""
         arguments = [self.text(argument) for argument in nodes]
         before = self.values
-        self.values = dict(zip(function.parameters, arguments, strict=True))
+        self.values = dict[str, str | None](zip(function.parameters, arguments, strict=True))
         try:
             for statement in function.body.named_children:
                 if statement.type == "return_statement" and statement.named_children:
@@ -456,7 +458,7 @@ class _Translator:
         raise _NoProposal
 
     def _with_values(self, values: Mapping[str, str], node: Node) -> str:
-        before, self.values = self.values, dict(values)
+        before, self.values = self.values, dict[str, str | None](values)
         try:
             return self.text(node)
         finally:

@@ -180,6 +180,7 @@ _SINGLE = re.compile(
     r"(?i)(?:\w*(?:offset|start|begin|pad|padding|shift|base)|axis|dim|seed|flag|mode|rank|iter|t|it|step)$"
 )
 _MOST_ELEMENTS = 1 << 27
+_WORDS = ("min", "max", "if", "else", "and", "or", "not", "True", "False", "sm_count")  # no names of sizes
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
     values = _values(kernel, launch)
     passed = [parameter for parameter in kernel.parameters if parameter.role.value != "constexpr"]
     arguments = [_argument(parameter, types) for parameter in passed]
-    missing += _missing(kernel, passed, types)
+    missing = _missing(kernel, passed, types) + missing
     axes = _axes(kernel, values)
     tolerance = tolerance_for(kernel, {parameter.name: _dtype(parameter, types) for parameter in passed})
     proposed = ", ".join(expression for _, expression in kernel.proposed)
@@ -242,14 +243,13 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
 def _missing(kernel: FoundKernel, passed: Sequence[FoundParameter], types: Mapping[str, str]) -> list[str]:
     """Return the reasons for which the skeleton is a draft."""
     launch = kernel.launch
-    missing = [
+    missing = ["the launch: no file here launches it"] if launch is None else []
+    missing += [
         f"{kernel.path}:{kernel.line}: {parameter.name} has type {parameter.type}: a spec passes buffers and numbers"
         for parameter in passed
         if _dtype(parameter, types) is None
     ]
-    if launch is None:
-        missing.append("the launch: no file here launches it")
-    else:
+    if launch is not None:
         missing += [f"the launch: {unread}" for unread in launch.unread]
     if not _names(kernel, "output", "in_out"):
         missing.append(f"{kernel.path}:{kernel.line}: no output: the kernel writes no buffer that is a parameter")
@@ -361,7 +361,7 @@ def _values(kernel: FoundKernel, launch: FoundLaunch | None) -> dict[str, str]:
     passed = dict(launch.passed) if launch else {}
     for parameter in kernel.parameters:
         if parameter.role.value in ("scalar", "unknown"):
-            number = "1.0"
+            number = "1e-05" if "eps" in parameter.name.lower() else "1.0"
             if parameter.dtype == "bool":
                 is_false = parameter.default == "false" or parameter.name in passed and not passed[parameter.name].value
                 number = "False" if is_false else "True"
@@ -409,7 +409,7 @@ def _axes(kernel: FoundKernel, values: Mapping[str, str]) -> list[str]:
     derived = _derived(kernel)
     names = [*_names(kernel, "size"), *(name for name in shapes.split() if not name.isdigit())]
     names += [name for name, _ in kernel.launch.names] if kernel.launch else []
-    names += [name for name in _identifiers(*derived.values()) if name not in ("min", "max")]
+    names += sorted(_identifiers(*derived.values()).difference(_WORDS))
     known = {*values, *derived, *(name for name, _ in kernel.tune)}
     return [name for name in dict.fromkeys(names) if name not in known] or ["n"]
 
@@ -463,7 +463,9 @@ def _shrink(
     shapes = [parameter.shape.value.split() for parameter in kernel.parameters if parameter.shape]
     limits += [(" * ".join(shape), _MOST_ELEMENTS) for shape in shapes]
     for text, most in limits:
-        axes = [axis for axis in sizes if axis in free and axis in _identifiers(text)]
+        names = _identifiers(text)
+        names |= _identifiers(*(of for name, of in _derived(kernel).items() if name in names))
+        axes = [axis for axis in sizes if axis in free and axis in names]
         while axes and extent(text) > most and max(sizes[axis] for axis in axes) > 1:
             largest = max(axes, key=lambda axis: sizes[axis])
             sizes[largest] = -(-sizes[largest] // 2)
@@ -485,7 +487,7 @@ def _launch_text(launch: FoundLaunch | None, kernel: FoundKernel) -> str:
         arguments += ["cooperative=True"] if launch.is_cooperative else []
     expressions = " ".join([*(launch.grid or ()), *(launch.block or ()), shared])
     numbers = [parameter.name for parameter in kernel.parameters if not parameter.is_pointer]
-    names = [*numbers, *(name for name, _ in launch.names)]
+    names = [*numbers, *(name for name, _ in launch.names), "device"]
     used = [name for name in names if re.search(rf"\b{re.escape(name)}\b", expressions)]
     parameters = ", ".join(dict.fromkeys([*used, *constants]))
     head = f"lambda {parameters}:" if used or constants else "lambda:"
@@ -494,8 +496,7 @@ def _launch_text(launch: FoundLaunch | None, kernel: FoundKernel) -> str:
 
 def _lambdas(expressions: Mapping[str, str]) -> dict[str, str]:
     """Return functions of the axes for expressions, by name."""
-    taken = ("min", "max", "if", "else", "and", "or", "not", "True", "False")
-    asked = {name: sorted(_identifiers(text).difference(taken)) for name, text in expressions.items()}
+    asked = {name: sorted(_identifiers(text).difference(_WORDS)) for name, text in expressions.items()}
     return {name: f"lambda {', '.join(asked[name])}: {text}" for name, text in expressions.items()}
 
 
