@@ -8,7 +8,6 @@ from prism_bench.extensions.init.sources.body import BodyReader, BufferUse, Devi
 from prism_bench.extensions.init.sources.indices import IndexReader, Shapes
 from prism_bench.extensions.init.sources.kernels import (
     FoundKernel,
-    FoundLaunch,
     FoundParameter,
     Guess,
     Role,
@@ -183,7 +182,7 @@ def with_body(
     bodies = BodyReader(reader, lanes, functions)
     use, shapes = bodies.read(body, pointers), Shapes(reader)
     parameters = [_with_use(parameter, use, shapes, lanes, sizes) for parameter in kernel.parameters]
-    parameters = _completed(parameters, sizes, launch)
+    parameters = [replace(p, below=reader.index_data.get(p.name, "")) for p in _completed(parameters, sizes)]
     outputs = {parameter.name for parameter in parameters if parameter.role.value in ("output", "in_out")}
     kernel = replace(
         kernel,
@@ -229,7 +228,7 @@ def _with_use(
     return replace(parameter, role=role, shape=shape)
 
 
-def _completed(parameters: list[FoundParameter], sizes: list[str], launch: FoundLaunch | None) -> list[FoundParameter]:
+def _completed(parameters: list[FoundParameter], sizes: list[str]) -> list[FoundParameter]:
     """Return the parameters with a shape for every buffer: unknown axes get the size that fits best."""
     outputs = [p for p in parameters if p.role.value in ("output", "in_out")]
     in_outputs = {axis for p in outputs for axis in (p.shape.value.split() if p.shape else ())}

@@ -44,9 +44,10 @@ def key_of(total: Sum) -> tuple[tuple[tuple[str, ...], int], ...]:
 
 @dataclass(frozen=True)
 class _Variable:
-    """A variable of a body: its declaration, first value, and whether it gets others."""
+    """A variable of a body from a declaration or assignment on: the block that it is in, the value, others later."""
 
     node: Node
+    scope: Node
     value: Node
     is_changed: bool
 
@@ -65,21 +66,34 @@ class IndexReader:
     launch: FoundLaunch | None = None
     bounds: dict[object, str] = field(default_factory=dict[object, str])
     element_types: Mapping[str, str] = field(default_factory=dict[str, str])
+    index_data: dict[str, str] = field(default_factory=dict[str, str])
     variables: dict[str, Node] = field(default_factory=dict[str, Node])
     _opaque: dict[str, Node] = field(default_factory=dict[str, Node])
     _declared: dict[str, list["_Variable"]] = field(default_factory=dict[str, "list[_Variable]"])
 
     def read(self, body: Node) -> None:
         """Read the variables that get one value, and the bounds of indices."""
-        changed = {text_of(node.child_by_field_name("left")) for node in nodes_of(body, "assignment_expression")}
-        changed |= {text_of(node.child_by_field_name("argument")) for node in nodes_of(body, "update_expression")}
+        changed = {text_of(node.child_by_field_name("argument")) for node in nodes_of(body, "update_expression")}
+        again: list[Node] = []
+        for node in nodes_of(body, "assignment_expression"):
+            name, right = text_of(node.child_by_field_name("left")), node.child_by_field_name("right")
+            is_plain = node.child_by_field_name("operator").type == "="
+            if is_plain and _is_unconditional(node) and name not in {text_of(n) for n in nodes_of(right, "identifier")}:
+                again.append(node)
+            else:
+                changed.add(name)
         for node in nodes_of(body, "init_declarator"):
             name, value = node.child_by_field_name("declarator"), node.child_by_field_name("value")
             if name.type != "identifier" or value is None:
                 continue
             text = text_of(name)
             is_variable = value.type == "number_literal" and not _is_constant(node) or text in changed
-            self._declared.setdefault(text, []).append(_Variable(node, value, is_variable))
+            self._declared.setdefault(text, []).append(_Variable(node, node.parent.parent, value, is_variable))
+        for node in again:
+            text, value = text_of(node.child_by_field_name("left")), node.child_by_field_name("right")
+            if text not in changed and text in self._declared:
+                scope = self._declared[text][0].scope
+                self._declared[text].append(_Variable(node, scope, value, is_changed=False))
         for node in nodes_of(body, "binary_expression"):
             operator = node.child_by_field_name("operator").type
             if operator in _COMPARISONS:
@@ -91,8 +105,10 @@ class IndexReader:
         """Return the declaration that a name means at a place: the last before it in a block around it."""
         reaching: _Variable | None = None
         for variable in self._declared.get(text_of(node), ()):
-            scope = variable.node.parent.parent
-            if variable.node.start_byte <= node.start_byte and scope.end_byte >= node.end_byte:
+            begins = (
+                variable.node.end_byte if variable.node.type == "assignment_expression" else variable.node.start_byte
+            )
+            if begins <= node.start_byte and variable.scope.end_byte >= node.end_byte:
                 reaching = variable
         return reaching
 
@@ -270,7 +286,7 @@ class IndexReader:
             return (*extents, "1", "1")["xyz".index(match[2])] if extents is not None else None
         node = self._opaque.get(name)
         if node is not None and node.type == "subscript_expression":
-            return _DATA_EXTENTS.get(self.element_types.get(text_of(node.child_by_field_name("argument")), ""))
+            return self._data_extent(text_of(node.child_by_field_name("argument")))
         if node is None or node.type != "binary_expression":
             return None
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
@@ -284,6 +300,13 @@ class IndexReader:
             return None if whole is None else _divided(whole, limit)
         return None
 
+    def _data_extent(self, array: str) -> str | None:
+        """Return how many values an element that is an index takes: of a byte all, else an axis of its name."""
+        kind = self.element_types.get(array, "")
+        if kind.startswith(("int", "uint")) and kind not in _DATA_EXTENTS:
+            return self.index_data.setdefault(array, f"{array}_values")
+        return _DATA_EXTENTS.get(kind)
+
     def _numeric(self, digits: Sum) -> str | None:
         """Return the extent of a sum whose parts all have numbers as extents."""
         total = 1
@@ -294,6 +317,15 @@ class IndexReader:
                 return None
             total += factor * (int(number) - 1)
         return str(total)
+
+
+def _is_unconditional(node: Node) -> bool:
+    """Return whether a statement runs once, outside of loops and branches."""
+    while node is not None and node.type != "function_definition":
+        if node.type in ("for_statement", "while_statement", "do_statement", "if_statement", "case_statement"):
+            return False
+        node = node.parent
+    return True
 
 
 def _is_constant(node: Node) -> bool:
@@ -314,7 +346,7 @@ def _divided(whole: str, limit: str) -> str:
     if limit in factors:
         factors.remove(limit)
         return " * ".join(factors) or "1"
-    return f"({whole} // {limit})"
+    return f"-(-{whole} // {limit})"
 
 
 def factors_of(text: str) -> list[str]:
@@ -345,6 +377,8 @@ class Shapes:
         candidates = [by_stride[largest] for by_stride in strides if largest in by_stride]
         is_known = all(self._is_known(total) for total in totals)
         outer = self._best(candidates, exclude=largest, numbers=is_known or not largest)
+        if largest:
+            self._bound_data([by_stride.get((), {}) for by_stride in strides], self._ordered(chain[1])[-1])
         if outer is None and not largest:
             return None
         inner: list[str] = []
@@ -370,6 +404,14 @@ class Shapes:
         places = {name: place for place, name in enumerate(self.reader.sizes)}
         return sorted(dict.fromkeys(stride), key=lambda name: places.get(name, -1))
 
+    def _bound_data(self, columns: list[Sum], size: str) -> None:
+        """Bound elements that are columns of a buffer by its last size."""
+        for name in (name for digits in columns for names in digits for name in names):
+            match = re.fullmatch(r"(\w+)\[.*\]", name)
+            kind = self.reader.element_types.get(match[1], "") if match else ""
+            if match and kind.startswith(("int", "uint")) and not size.startswith("="):
+                self.reader.index_data.setdefault(match[1], size)
+
     def _begun(self, total: Sum) -> Sum:
         """Return the first values of changing variables in an index, in their places."""
         begun: Sum = {}
@@ -389,8 +431,10 @@ class Shapes:
 
     def _best(self, candidates: list[Sum], exclude: tuple[str, ...], *, numbers: bool) -> str | None:
         """Return the extent that names a size, else one with another name, else the largest number."""
-        extents = [extent for digits in candidates if (extent := self.reader.extent(digits)) is not None]
+        by_digits = [(digits, self.reader.extent(digits)) for digits in candidates]
+        extents = [extent for _, extent in by_digits if extent is not None]
         named = [extent for extent in extents if re.search(r"[A-Za-z_]", extent)]
+        named += [extent for digits, extent in by_digits if extent is not None and "blockIdx" in str(digits)]
         sized = [extent for extent in named if set(factors_of(extent)) <= {*self.reader.sizes} - {*exclude}]
         largest = max((int(number) for extent in extents if (number := number_of(extent)) is not None), default=0)
         return next(iter([*sized, *named]), str(largest) if numbers and largest else None)
@@ -405,7 +449,7 @@ class Shapes:
             return factors
         plain = extent[1:-1] if extent.startswith("(") and extent.endswith(")") else extent
         known = next((axis for axis, text in self.derived.items() if text == plain), None)
-        match = re.fullmatch(r"(\w+) // (\d+)", plain)
+        match = re.fullmatch(r"(?:-\(-)?(\w+) // (\d+)\)?", plain)
         axis = known or (f"{match[1]}_{match[2]}" if match else f"{name}_extent")
         self.derived.setdefault(axis, plain)
         return [axis] if self.derived[axis] == plain else [f"{name}_extent"]

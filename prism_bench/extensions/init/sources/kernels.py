@@ -39,8 +39,8 @@ class FoundParameter:
     """A parameter of a kernel.
 
     `type` is written as in the source. `dtype` is NumPy's name of the number or of the elements behind a pointer, None
-    for other types. `shape` names a buffer's axes as a spec does (`"rows cols"`). `note` is a reason to confirm the
-    type, empty where the source states it.
+    for other types. `shape` names a buffer's axes as a spec does (`"rows cols"`). `below` is what elements that are
+    indices have to be below, empty for others. `note` is a reason to confirm the type.
     """
 
     name: str
@@ -52,6 +52,7 @@ class FoundParameter:
     is_const: bool = False
     is_restrict: bool = False
     default: str | None = None
+    below: str = ""
     note: str = ""
 
 

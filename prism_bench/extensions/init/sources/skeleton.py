@@ -209,7 +209,8 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
     proposed = ", ".join(expression for _, expression in kernel.proposed)
     inputs, numbers = _names(kernel, "input", "in_out"), _names(kernel, "size", "scalar")
     asked = [*inputs, *(name for name in numbers if name in values or re.search(rf"\b{re.escape(name)}\b", proposed))]
-    classes = {*(line.text.partition("(")[0] for line in arguments), "KernelSpec", "Launch", "Workload"}
+    fills = ("integers",) if any("fill=integers" in line.text for line in arguments) else ()
+    classes = {*fills, *(line.text.partition("(")[0] for line in arguments), "KernelSpec", "Launch", "Workload"}
     text = (
         _environment()
         .get_template("spec.py.jinja")
@@ -343,6 +344,8 @@ def _argument(parameter: FoundParameter, types: Mapping[str, str]) -> _SpecLine:
     if role.value in _BUFFERS and dtype is not None:
         shape = parameter.shape.value if parameter.shape else "1"
         dtype_text = "" if dtype == "float32" else f', dtype="{dtype}"'
+        if parameter.below and role.value != "output":
+            dtype_text += f', fill=integers(0, "{parameter.below}")'
         return _SpecLine(f'{_BUFFERS[role.value]}("{name}", "{shape}"{dtype_text})', f"{_CONFIRM} role and shape")
     if role.value == "size":
         return _SpecLine(f'Size("{name}")' if dtype == "int32" else f'Size("{name}", "{dtype}")')
