@@ -532,7 +532,7 @@ _REASONS = (
     ("mbarrier", r"\bmbarrier\b|\bcuda::barrier\b|\b__mbarrier_\w+"),
     ("thread block clusters", r"\b__cluster_dims__\b|\bthis_cluster\b|\bcluster_group\b|\b__cluster_\w+"),
     ("textures or surfaces", r"\bcuda(Texture|Surface)Object_t\b|\b(tex|surf)[123]D\w*\s*[<(]"),
-    ("dynamic parallelism", r"<<<"),
+    ("dynamic parallelism", r"(?m)^(?!\s*#\s*define\b).*<<<"),  # a macro of the host may launch
     ("8-bit and smaller floating types", r"\b__nv_fp[468]\w*|\bcuda_fp[468]\.h\b"),
     ("libcu++", r"#\s*include\s*<cuda/(?!std/)"),
     ("named barriers", r"\b__barrier_(sync|sync_count|arrive)\b"),
