@@ -20,7 +20,10 @@ _MOST_DEPTH = 3  # of device functions that hand pointers on
 
 @dataclass
 class Access:
-    """An access of a buffer: the byte in the source, whether it reads and writes, its index, and the node."""
+    """An access of a buffer: the byte in the source, whether it reads and writes, its index, and the node.
+
+    `is_elsewhere`: a function accesses it, from `index` on.
+    """
 
     place: int
     reads: bool
@@ -28,6 +31,7 @@ class Access:
     index: Sum
     node: Node
     is_atomic: bool = False
+    is_elsewhere: bool = False
 
 
 @dataclass
@@ -61,7 +65,7 @@ class BufferUse:
     @property
     def indices(self) -> list[Sum]:
         """Every index, and every step of a pointer."""
-        return [*(access.index for access in self.accesses), *self.steps]
+        return [*(access.index for access in self.accesses if not access.is_elsewhere), *self.steps]
 
 
 @dataclass(frozen=True)
@@ -224,11 +228,7 @@ class BodyReader:
             return
         listed = node.child_by_field_name("indices") if node.type == "subscript_expression" else None
         moved = self._moved(pointer, listed) if listed is not None else pointer
-        self._note(moved, *_kind_of_access(node), node)
-
-    def _note(self, pointer: _Pointer, place: int, reads: bool, writes: bool, node: Node, atomic: bool = False) -> None:
-        index: Sum = pointer.distance
-        self.use[pointer.buffer].accesses.append(Access(place, reads, writes, index, node, atomic))
+        self.use[pointer.buffer].accesses.append(Access(*_kind_of_access(node), moved.distance, node))
 
     def _add_call(self, node: Node) -> None:
         """Add what a call does with pointers that it gets."""
@@ -241,11 +241,15 @@ class BodyReader:
             if pointer is None:
                 continue
             reads, writes = self._effect(name, place, len(nodes))
+            is_element = _ATOMIC.match(name) or _STORES.match(name) or _LOADS.match(name)
             if reads is None:
                 self.use[pointer.buffer].is_passed = True
                 reads = writes = True
-            self._note(pointer, node.end_byte if writes else node.start_byte, reads, writes, node,
-                       _ATOMIC.match(name) is not None)  # fmt: skip
+            place_of_access = node.end_byte if writes else node.start_byte
+            is_atomic = _ATOMIC.match(name) is not None
+            self.use[pointer.buffer].accesses.append(
+                Access(place_of_access, reads, writes, pointer.distance, node, is_atomic, not is_element)
+            )
 
     def _effect(self, name: str, place: int, count: int) -> tuple[bool | None, bool]:
         """Return whether a function reads and writes what its parameter points to; None where its body is not here."""

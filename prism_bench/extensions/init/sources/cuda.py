@@ -169,8 +169,9 @@ def with_body(
 
     `functions` are the device functions of the project, `constants` values of template parameters.
     """
-    kernel, body, launch = written.kernel, written.body, written.kernel.launch
     symbols = written.symbols.with_others(project)
+    kernel, body, launch = written.kernel, written.body, written.kernel.launch
+    kernel = replace(kernel, parameters=tuple(_with_type(parameter, symbols) for parameter in kernel.parameters))
     pointers = [parameter.name for parameter in kernel.parameters if parameter.is_pointer]
     sizes = [parameter.name for parameter in kernel.parameters if parameter.role.value == "size"]
     types = {p.name: p.dtype for p in kernel.parameters if p.is_pointer and p.dtype}
@@ -194,6 +195,15 @@ def with_body(
     arithmetic, depth = arithmetic_of(body, reader, functions, {name: use[name] for name in outputs}, floats)
     proposed = proposed_reference(kernel, body, reader, use, functions, symbols)
     return replace(kernel, arithmetic=arithmetic, depth=depth, proposed=proposed)
+
+
+def _with_type(parameter: FoundParameter, symbols: Symbols) -> FoundParameter:
+    """Return the parameter with the type behind a name that another file defines."""
+    plain = symbols.plain_type(parameter.type)
+    dtype, is_pointer = dtype_of(plain), parameter.is_pointer or "*" in plain
+    if parameter.dtype is not None or dtype is None:
+        return parameter
+    return replace(parameter, dtype=dtype, is_pointer=is_pointer, role=_role(parameter.type, dtype, is_pointer))
 
 
 def _lanes(parameter: FoundParameter, symbols: Symbols) -> int:

@@ -68,6 +68,7 @@ class IndexReader:
     element_types: Mapping[str, str] = field(default_factory=dict[str, str])
     index_data: dict[str, str] = field(default_factory=dict[str, str])
     variables: dict[str, Node] = field(default_factory=dict[str, Node])
+    _bound: dict[str, Sum] = field(default_factory=dict[str, Sum])
     _opaque: dict[str, Node] = field(default_factory=dict[str, Node])
     _declared: dict[str, list["_Variable"]] = field(default_factory=dict[str, "list[_Variable]"])
 
@@ -114,14 +115,23 @@ class IndexReader:
 
     def _add_bound(self, index: Node, limit: Node, is_closed: bool) -> None:
         """Add `index < limit`; a closed bound of a loop, `i <= n`, is one more."""
-        text = self.size_text(limit)
+        text = self.size_text(limit) or self._least(limit)
         total = self.sum_of(index)
         number = number_of(text) if text is not None else None
         if text is None or not key_of(total) or self._is_size(total) or number is not None and number <= 1:
             return
         if is_closed and index.parent is not None and index.parent.parent is not None:
             text = text if index.parent.parent.type != "for_statement" else f"({text} + 1)"
-        self.bounds.setdefault(key_of(total), text)
+        if self.bounds.get(key_of(total)) is None or text in self.sizes:
+            self.bounds[key_of(total)] = text
+
+    def _least(self, limit: Node) -> str | None:
+        """Return the side of `min(n, ...)` that is a size, through a variable."""
+        variable = self.variable(limit) if limit.type == "identifier" else None
+        call = variable.value if variable is not None and not variable.is_changed else limit
+        if call.type != "call_expression" or not re.fullmatch(r"(?:\w+::)*min", text_of(_called(call))):
+            return None
+        return next(filter(None, map(self.size_text, arguments_in(call.child_by_field_name("arguments")))), None)
 
     def _is_size(self, total: Sum) -> bool:
         return all(name in self.sizes or name.startswith("=") for names in total for name in names)
@@ -133,13 +143,23 @@ class IndexReader:
         for name, variable in reached.items():
             if variable is not None:
                 values[name] = name if variable.is_changed else self._values_behind(variable.value, values)
-        values |= {name: name for name in self.sizes}
+        values |= {name: name for name in self.sizes} | self._extents_of_launch()
         names = HostNames(self.symbols, {}, values)
         try:
             text = names.python(node)
         except NotSimple:
             return None
         return None if set(re.findall(r"[A-Za-z_]\w*", text)) - {*self.sizes, "min", "max", "if", "else"} else text
+
+    def _extents_of_launch(self) -> dict[str, str]:
+        """Return numbers for `gridDim.x` and `blockDim.x`, as far as the launch has them."""
+        values: dict[str, str] = {}
+        launch = self.launch
+        for name, extents in (("gridDim", launch.grid), ("blockDim", launch.block)) if launch is not None else ():
+            for axis, extent in zip(_AXES, (*extents, "1", "1") if extents is not None else (), strict=False):
+                if number_of(extent) is not None:
+                    values[f"{name}.{axis}"] = extent
+        return values
 
     def _values_behind(self, value: Node, values: dict[str, "Node | str"], depth: int = 0) -> Node:
         """Return a variable's value, and add those of the variables in it."""
@@ -173,10 +193,20 @@ class IndexReader:
             called, nodes = node.child_by_field_name("function"), arguments_in(node.child_by_field_name("arguments"))
             if len(nodes) == 1 and (called.type == "primitive_type" or "static_cast" in text_of(called)):
                 return self.sum_of(nodes[0], depth + 1)
+            short = self.symbols.function(text_of(called).rpartition("::")[2])
+            if short is not None and len(short.parameters) == len(nodes):
+                sums = [self.sum_of(argument, depth + 1) for argument in nodes]
+                before, self._bound = self._bound, dict(zip(short.parameters, sums, strict=True))
+                try:
+                    return self.sum_of(short.result, depth + 1)
+                finally:
+                    self._bound = before
         return self._atom(node)
 
     def _named(self, node: Node, depth: int) -> Sum:
         name = text_of(node)
+        if name in self._bound:
+            return self._bound[name]
         if name in self.sizes:
             return {(name,): 1}
         variable = self.variable(node)
@@ -246,19 +276,27 @@ class IndexReader:
         for names, factor in digits.items():  # `i * 4` with a bound on i
             bound = self.bounds.get(key_of({names: 1}))
             if bound is not None and len(digits) == 1:
-                return bound if factor == 1 else f"({bound} * {factor})"
+                return _times(bound, factor)
         tiled = self._tiled(digits)
         if tiled is not None:
             return tiled
         common = min(abs(factor) for factor in digits.values())
         if common > 1 and not any(factor % common for factor in digits.values()):
             inner = self.extent({names: factor // common for names, factor in digits.items()})
-            return f"({inner} * {common})" if inner is not None else None
+            return _times(inner, common) if inner is not None else None
         if len(digits) == 1:
             (names, factor), = digits.items()  # fmt: skip
             limit = self._atom_extent(names[0]) if len(names) == 1 else None
-            return limit if factor == 1 or limit is None else f"({limit} * {factor})"
-        return self._numeric(digits)
+            return None if limit is None else _times(limit, factor)
+        return self._numeric(digits) or self._in_rows(digits)
+
+    def _in_rows(self, digits: Sum) -> str | None:
+        """Return the extent of `p * 256 + i` where i takes at most 256 values."""
+        names, factor = max(digits.items(), key=lambda item: abs(item[1]))
+        rest = {others: part for others, part in digits.items() if others != names}
+        inner = number_of(self.extent(rest) or "") if rest else None
+        outer = self.extent({names: 1}) if inner is not None and inner <= factor else None
+        return None if outer is None else f"({outer} * {factor})"
 
     def _tiled(self, digits: Sum) -> str | None:
         """Return the extent of `blockIdx.x * tile + ...`: the grid's times the tile, or what the grid divides."""
@@ -268,6 +306,8 @@ class IndexReader:
                 continue
             grid = (*self.launch.grid, "1", "1")[_AXES.index(place[-1])]
             others = [name.lstrip("@=") for name in names if name != place]
+            if any(name in self._opaque or name in self.variables for name in others):
+                continue
             tile = " * ".join([*others, *([str(factor)] if factor != 1 or not others else [])])
             match = re.fullmatch(r"-\(-(.+) // (.+)\)|\((.+) // (.+)\)", grid)
             if match and _same(match[2] or match[4], tile):
@@ -319,6 +359,10 @@ class IndexReader:
         return str(total)
 
 
+def _called(call: Node) -> Node:
+    return call.child_by_field_name("function")
+
+
 def _is_unconditional(node: Node) -> bool:
     """Return whether a statement runs once, outside of loops and branches."""
     while node is not None and node.type != "function_definition":
@@ -330,6 +374,14 @@ def _is_unconditional(node: Node) -> bool:
 
 def _is_constant(node: Node) -> bool:
     return re.search(r"\bconst(?:expr)?\b", text_of(node.parent).partition("=")[0]) is not None
+
+
+def _times(extent: str, factor: int) -> str:
+    """Return an extent times a number: `K // 4` times 4 is K."""
+    match = re.fullmatch(r"\(?(?:-\(-)?(.+) // (.+?)\)?\)?", extent)
+    if match and number_of(match[2]) == factor and re.fullmatch(r"[\w* ()]+", match[1]):
+        return match[1]
+    return extent if factor == 1 else f"({extent} * {factor})"
 
 
 def _same(left: str, right: str) -> bool:
@@ -368,7 +420,9 @@ class Shapes:
 
     def shape(self, indices: Iterable[Sum], name: str) -> Guess[str] | None:
         """Return the shape of a buffer from all of its indices; None if they show none."""
-        totals = [total for total in indices if total]
+        totals = list(indices)
+        if totals and not any(map(key_of, totals)):
+            return Guess(str(max(total.get((), 0) for total in totals) + 1), "its indices are numbers")
         totals += [added(total, self._begun(total)) for total in totals if self._begun(total)]
         strides = [self._strides(total) for total in totals]
         every = sorted({stride for by_stride in strides for stride in by_stride}, key=len)

@@ -89,7 +89,7 @@ def _sums(body: Node) -> list[tuple[Node, bool, bool]]:
         sign = node.child_by_field_name("operator").type
         text = text_of(right)
         again = re.search(rf"(?<![\w.]){re.escape(text_of(left))}(?![\w.])", text)
-        is_fused = re.match(r"(?:__)?h?f?ma[fd]?\w*\s*\(", text.strip("_")) or re.match(r"__hfma2?\s*\(", text)
+        is_fused = re.match(r"(?:std::)?(?:__)?h?fma[fd2]?(?:_r[nzud])?\s*\(", text)
         is_sum = sign in ("+=", "-=") or again and sign == "=" and (is_fused or _adds(right) or "__hadd" in text)
         if not loops or not is_sum or left.type == "identifier" and name not in types:
             continue
