@@ -490,7 +490,9 @@ def _specs_lines(sources: SourceSpecs, written: WrittenFiles) -> list[Text]:
         line.no_wrap, line.overflow = True, "ellipsis"
     drafts = sum(not spec.skeleton.loads for spec in specs)
     files = f"; complete a draft and remove its {_DRAFT}" if drafts else ""
-    lines.append(Text(f"{count_text(len(specs), 'spec')}: {len(specs) - drafts} load, {drafts} are drafts{files}"))
+    lines.append(
+        Text(f"{count_text(len(specs), 'spec')}: {len(specs) - drafts} load, {count_text(drafts, 'draft')}{files}")
+    )
     reasons = sources.without
     more = [f"... and {len(reasons) - _MOST} more, in --json"] if len(reasons) > _MOST else []
     return [*lines, *(Text(f"no spec: {reason}", "dim", overflow="fold") for reason in (*reasons[:_MOST], *more))]

@@ -181,7 +181,7 @@ def test_specs_are_written_for_kernels_in_files_with_host_code(shell, sources):
     text = shell("init", "other", "src").out
     assert [
         "scaleIt  src/scale.cu:3  loads", "lonely   src/scale.cu:7  draft", "  the launch: no file here launches it",
-        "2 specs: 1 load, 1 are drafts; complete a draft and remove its .draft",
+        "2 specs: 1 load, 1 draft; complete a draft and remove its .draft",
     ] == text.splitlines()[2:6]  # fmt: skip
 
 

@@ -423,6 +423,10 @@ class Shapes:
         totals = list(indices)
         if totals and not any(map(key_of, totals)):
             return Guess(str(max(total.get((), 0) for total in totals) + 1), "its indices are numbers")
+        whole = [self.reader.bounds.get(key_of(total), "") for total in totals]
+        whole = [bound for bound in whole if bound and set(factors_of(bound)) <= {*self.reader.sizes}]
+        if whole:
+            return Guess(" ".join(factors_of(whole[0])), "the index is compared with it")
         totals += [added(total, self._begun(total)) for total in totals if self._begun(total)]
         strides = [self._strides(total) for total in totals]
         every = sorted({stride for by_stride in strides for stride in by_stride}, key=len)

@@ -107,9 +107,8 @@ class _Scanner:
         launched: dict[int, list[WrittenLaunch]] = {}
         for written in self._launches:
             candidates = by_name.get(written.kernel, [])
-            in_file = (kernel for kernel in candidates if kernel.tree.path == written.tree.path)
-            kernel = next(in_file, candidates[0] if candidates else None)
-            if kernel:
+            if candidates:
+                kernel = max(candidates, key=lambda kernel: _nearness(kernel.tree.path, written.tree.path))
                 launched.setdefault(id(kernel), []).append(written)
             elif not _is_parameter(written):
                 reason = f"launches {written.kernel}, which no file here defines"
@@ -148,6 +147,12 @@ class _Scanner:
             bodies = [macros_in(text.decode("utf-8", "replace")) for text in texts]
             self._macros[folder] = specifiers, {name: macro for macros in bodies for name, macro in macros.items()}
         return self._macros[folder]
+
+
+def _nearness(path: Path, other: Path) -> int:
+    """Return how many folders two files share, and more for the same file."""
+    shared = next((n for n, (a, b) in enumerate(zip(path.parts, other.parts, strict=False)) if a != b), None)
+    return len(path.parts) + 1 if shared is None else shared
 
 
 def _kernel_around(launch: WrittenLaunch) -> str:
