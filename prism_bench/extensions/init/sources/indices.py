@@ -1,5 +1,7 @@
 """Indices of a kernel's body as sums of products, and the shapes that they suggest for its buffers."""
 
+import ast
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ _DEEPEST = 16
 _MOST_TERMS = 64
 _COMPARISONS = ("<", "<=", ">", ">=", "!=")
 _AXES = "xyz"
+_STEPS, _PADDING = re.compile(r"(?i)\w*stride\w*$|step$"), re.compile(r"(?i)pad\w*$|dilation\w*$")
 _DATA_EXTENTS = {"uint8": "256", "bool": "2"}  # values of elements that are indices
 
 
@@ -273,6 +276,12 @@ class IndexReader:
         exact = self.bounds.get(key_of(digits))
         if exact is not None:
             return exact
+        lanes = {names: factor for names, factor in digits.items() if self._is_lane(names, factor, digits)}
+        if lanes and len(lanes) < len(digits):  # `4 * i + lane`
+            whole = {names: factor for names, factor in digits.items() if names not in lanes}
+            bound = self.bounds.get(key_of(whole))
+            if bound is not None:
+                return bound
         for names, factor in digits.items():  # `i * 4` with a bound on i
             bound = self.bounds.get(key_of({names: 1}))
             if bound is not None and len(digits) == 1:
@@ -290,13 +299,20 @@ class IndexReader:
             return None if limit is None else _times(limit, factor)
         return self._numeric(digits) or self._in_rows(digits)
 
+    def _is_lane(self, names: tuple[str, ...], factor: int, digits: Sum) -> bool:
+        """Return whether a part of an index only takes values below the factors of the others."""
+        others = [abs(other) for key, other in digits.items() if key != names and abs(other) > abs(factor)]
+        is_thread = any(name.startswith(("threadIdx", "blockIdx")) for name in names)
+        extent = number_of(self.bounds.get(key_of({names: 1}), "")) if others and not is_thread else None
+        return extent is not None and extent * factor <= min(others)
+
     def _in_rows(self, digits: Sum) -> str | None:
         """Return the extent of `p * 256 + i` where i takes at most 256 values."""
         names, factor = max(digits.items(), key=lambda item: abs(item[1]))
         rest = {others: part for others, part in digits.items() if others != names}
         inner = number_of(self.extent(rest) or "") if rest else None
         outer = self.extent({names: 1}) if inner is not None and inner <= factor else None
-        return None if outer is None else f"({outer} * {factor})"
+        return None if outer is None else _times(outer, factor)
 
     def _tiled(self, digits: Sum) -> str | None:
         """Return the extent of `blockIdx.x * tile + ...`: the grid's times the tile, or what the grid divides."""
@@ -391,21 +407,31 @@ def _same(left: str, right: str) -> bool:
 
 
 def _divided(whole: str, limit: str) -> str:
+    """Return an extent divided by another, rounded up; common factors cancel."""
     numbers = number_of(whole), number_of(limit)
     if numbers[0] is not None and numbers[1]:
         return str(-(-int(numbers[0]) // int(numbers[1])))
-    factors = factors_of(whole)
-    if limit in factors:
-        factors.remove(limit)
+    factors, below = factors_of(whole), factors_of(limit)
+    if all(below.count(factor) <= factors.count(factor) for factor in below):
+        for factor in below:
+            factors.remove(factor)
         return " * ".join(factors) or "1"
     return f"-(-{whole} // {limit})"
 
 
 def factors_of(text: str) -> list[str]:
-    """Return the factors of a product of names and numbers, `(B * (T * C))`; the text itself if it is none."""
-    plain = text.replace("(", "").replace(")", "")
-    is_product = re.fullmatch(r"\w+(?: \* \w+)*", plain) is not None
-    return plain.split(" * ") if is_product else [text]
+    """Return the factors of a product, `(B * (T * C))`; the text itself if it is none."""
+    try:
+        return _factors(ast.parse(text, mode="eval").body)
+    except SyntaxError:
+        return [text]
+
+
+def _factors(node: ast.expr) -> list[str]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return [*_factors(node.left), *_factors(node.right)]
+    text = ast.unparse(node)
+    return [text if text.isidentifier() or text.isdigit() else f"({text})"]
 
 
 # Shapes of buffers.
@@ -427,6 +453,14 @@ class Shapes:
         whole = [bound for bound in whole if bound and set(factors_of(bound)) <= {*self.reader.sizes}]
         if whole:
             return Guess(" ".join(factors_of(whole[0])), "the index is compared with it")
+        lanes = math.gcd(*(factor for total in totals for names, factor in total.items() if names))
+        if lanes > 1 and max(total.get((), 0) for total in totals) < lanes:
+            of_lanes = self.shape([_without(total, lanes) for total in totals], name)
+            if of_lanes is not None:
+                *before, last = of_lanes.value.split()
+                whole = re.fullmatch(r"(?:-\(-)?(\w+) // (\d+)\)?", self.derived.get(last, ""))
+                axes = [whole[1]] if whole and int(whole[2]) == lanes else [last, str(lanes)]
+                return Guess(" ".join([*before, *axes]), of_lanes.reason)
         totals += [added(total, self._begun(total)) for total in totals if self._begun(total)]
         strides = [self._strides(total) for total in totals]
         every = sorted({stride for by_stride in strides for stride in by_stride}, key=len)
@@ -452,7 +486,11 @@ class Shapes:
         """Return the rest of each product without its sizes, by these sizes."""
         by_stride: dict[tuple[str, ...], Sum] = {}
         for names, factor in total.items():
-            stride = tuple(name for name in names if name in self.reader.sizes or name.startswith("="))
+            sizes = [name for name in names if name in self.reader.sizes or name.startswith("=")]
+            steps = [name for name in sizes if _STEPS.match(name) and len(sizes) > 1 or _PADDING.match(name)]
+            stride = tuple(name for name in sizes if name not in steps)
+            if not set(names) - set(sizes) and steps:
+                continue
             digits = tuple(name for name in names if name not in stride)
             rest = by_stride.setdefault(stride, {})
             rest[digits] = rest.get(digits, 0) + factor
@@ -511,6 +549,10 @@ class Shapes:
         axis = known or (f"{match[1]}_{match[2]}" if match else f"{name}_extent")
         self.derived.setdefault(axis, plain)
         return [axis] if self.derived[axis] == plain else [f"{name}_extent"]
+
+
+def _without(total: Sum, lanes: int) -> Sum:
+    return {names: factor // lanes for names, factor in total.items() if names}
 
 
 def loops_around(node: Node) -> list[Node]:

@@ -210,6 +210,9 @@ def local_values(scope: Node | None, before: Node) -> dict[str, Value]:
     node = before
     while node is not None and node is not scope:
         outer = node.parent
+        if node.type == "for_statement" and (update := node.child_by_field_name("update")) is not None:
+            for name in nodes_of(update, "identifier"):
+                values.pop(text_of(name), None)  # it changes between launches
         if node.type == "case_statement" and (chosen := node.child_by_field_name("value")) is not None:
             switch = outer.parent
             condition = switch.child_by_field_name("condition") if switch is not None else None
@@ -362,6 +365,8 @@ def _template_argument(node: Node, names: HostNames) -> str:
     plain = names.symbols.plain_type(names.types.get(text, text))
     if text != "scalar_t" and dtype_of(plain):
         return plain
+    if text in names.symbols.enumerators or "::".join(text.split("::")[-2:]) in names.symbols.enumerators:
+        return text
     known = HostNames(names.symbols, {}, names.values, types=names.types)
     try:
         value = known.python(node)
@@ -424,6 +429,8 @@ def _passed_values(
             is_varied = parameter in in_launch
             if not is_varied:
                 passed.append((parameter, Guess(number, f"passed in line {line_of(node)}")))
+        elif text in parameters and text != parameter and parameter not in in_launch:
+            derived.append((parameter, text))  # the launch passes it twice
         elif not text.isidentifier() and _identifiers((text,)) & (in_launch | set(parameters)):
             derived.append((parameter, text))
     return passed, derived

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from prism_bench.compilation.host_source.syntax import Node, nodes_of
 from prism_bench.extensions.init.sources.body import Access, BufferUse, DeviceFunction
-from prism_bench.extensions.init.sources.expressions import arguments_in, number_of
+from prism_bench.extensions.init.sources.expressions import HostNames, NotSimple, arguments_in, number_of
 from prism_bench.extensions.init.sources.indices import IndexReader, Sum, key_of, loops_around
 from prism_bench.extensions.init.sources.kernels import Arithmetic, FoundKernel, Guess, dtype_of
 from prism_bench.extensions.init.sources.symbols import Symbols, text_of
@@ -299,13 +299,21 @@ class _Translator:
         """Follow a bounds check; of a choice by data take both sides."""
         consequence = statement.child_by_field_name("consequence")
         alternative = statement.child_by_field_name("alternative")
-        if _is_bound(statement, self.reader):
+        leaves = any(True for _ in nodes_of(consequence, "return_statement"))
+        if _is_bound(statement, self.reader, leaves=leaves):
             if alternative is not None:
                 raise _NoProposal
-            self.run(consequence)
+            if not leaves:
+                self.run(consequence)
+            return
+        chosen = self._decided(statement.child_by_field_name("condition"))
+        if chosen is not None:
+            branch = consequence if chosen else alternative
+            if branch is not None:
+                self.run(branch.named_children[-1] if branch.type == "else_clause" else branch)
             return
         condition = _bare(self.text(statement.child_by_field_name("condition")))
-        if any(True for _ in nodes_of(statement, "return_statement")):
+        if leaves:
             raise _NoProposal
         values, written = dict(self.values), dict(self.written)
         self.run(consequence)
@@ -355,11 +363,28 @@ class _Translator:
                 raise _NoProposal
             return f"({'~' if sign == '!' else sign}{self.text(node.child_by_field_name('argument'))})"
         if kind == "conditional_expression":
-            parts = (node.child_by_field_name(name) for name in ("condition", "consequence", "alternative"))
+            condition, *sides = (node.child_by_field_name(name) for name in ("condition", "consequence", "alternative"))
+            chosen = self._decided(condition)
+            if chosen is not None:
+                return self.text(sides[0] if chosen else sides[1])
+            parts = (condition, *sides)
             return f"xp.where({', '.join(_bare(self.text(part)) for part in parts)})"
         if kind == "call_expression":
             return self._call(node)
         raise _NoProposal
+
+    def _decided(self, condition: Node) -> bool | None:
+        """Return the value of a condition on template arguments; None if it is none."""
+        names = HostNames(self.symbols, {}, dict(self.reader.constants))
+        try:
+            text = names.python(condition)
+        except NotSimple:
+            return None
+        plain = text.replace("true", "True").replace("false", "False")
+        if plain in ("True", "False"):
+            return plain == "True"
+        number = number_of(plain)
+        return None if names.free or number is None else bool(number)
 
     def _number(self, text: str) -> str:
         plain = re.sub(r"(?i)(?<=[\d.])[fl]$", "", text) if not text.startswith("0x") else text
@@ -543,21 +568,28 @@ def proposed_reference(
     return proposed if sum(len(text) for _, text in proposed) <= _LONGEST else ()
 
 
-def _is_bound(statement: Node, reader: IndexReader) -> bool:
-    """Return whether a condition only compares indices with sizes."""
-    condition = statement.child_by_field_name("condition")
-    parts = [condition]
+def _is_bound(statement: Node, reader: IndexReader, *, leaves: bool) -> bool:
+    """Return whether a condition only keeps indices below sizes, or leaves (`return`) at indices that are not."""
+    parts, below = [statement.child_by_field_name("condition")], (">", ">=") if leaves else ("<", "<=")
     while parts:
         part = parts.pop()
         while part.type in ("condition_clause", "parenthesized_expression"):
             part = part.child_by_field_name("value") or part.named_children[-1]
         if part.type != "binary_expression":
             return False
-        sides = part.child_by_field_name("left"), part.child_by_field_name("right")
-        if part.child_by_field_name("operator").type in ("&&", "||"):
-            parts += sides
-        elif part.child_by_field_name("operator").type not in ("<", "<=", ">", ">="):
+        left, right = part.child_by_field_name("left"), part.child_by_field_name("right")
+        sign = part.child_by_field_name("operator").type
+        if sign == ("||" if leaves else "&&"):
+            parts += left, right
+            continue
+        mirrored = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(sign)
+        index, limit = (left, right) if sign in below else (right, left)
+        names = {name for factors in reader.sum_of(index) for name in factors}
+        is_index = any(re.match(r"(?:thread|block)Idx\.", name) for name in names) or bool(
+            names & reader.variables.keys()
+        )
+        if sign not in below and mirrored not in below or not is_index or not reader.size_text(limit):
             return False
-        elif all(reader.size_text(side) is None for side in sides):
+        if not re.search(r"[A-Za-z_]", reader.size_text(limit) or ""):
             return False
     return True

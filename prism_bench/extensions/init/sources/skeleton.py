@@ -172,7 +172,6 @@ def _is_parameter(launch: WrittenLaunch) -> bool:
 
 _CONFIRM = "# guess: confirm"
 _BUFFERS = {"input": "In", "output": "Out", "in_out": "InOut"}
-_LITERAL = re.compile(r"-?\d+[uUlL]*|true|false")  # a template argument that means the same in a spec
 _TAKEN = ("xp", "special", "device", "self")  # what references and launches may ask for
 # Small and large workloads by the number of axes: about 64 KiB and 64 MiB of floats. Axes differ, so that no reference
 # passes that takes rows for columns; all are powers of two, so that tiles divide them.
@@ -180,11 +179,16 @@ _SMALL = {1: (16_384,), 2: (128, 256), 3: (64, 128, 32)}
 _LARGE = {1: (16_777_216,), 2: (4096, 2048), 3: (256, 128, 512)}
 _LARGE_PRODUCT = (2048, 1024, 4096)  # of matrices: the work grows with all three
 _OTHER = (32, 128)  # each of more axes
-_FEW = {"b": 2, "batch": 2, "batch_size": 2, "nh": 4, "num_heads": 4, "heads": 4, "n_heads": 4, "nheads": 4}
+_FEW = {
+    **dict.fromkeys(("b", "batch", "batch_size"), 2), **dict.fromkeys(("nh", "num_heads", "heads", "n_heads"), 4),
+    **dict.fromkeys(("r", "ks", "ksize", "kernel_size", "kh", "kw", "filter_size"), 3),
+    **dict.fromkeys(("stride", "stride_h", "stride_w", "pad", "padding", "pad_h", "pad_w", "dilation", "groups"), 1),
+}  # fmt: skip
 _SINGLE = re.compile(
     r"(?i)(?:\w*(?:offset|start|begin|pad|padding|shift|base)|axis|dim|seed|flag|mode|rank|iter|t|it|step)$"
 )
-_MOST_ELEMENTS = 1 << 27
+_MOST_ELEMENTS = (1 << 16, 1 << 27)  # of a buffer, in a small workload and in a large one
+_MOST_TERMS = (1 << 22, 1 << 40)  # that sums of an output have in all
 _WORDS = ("min", "max", "if", "else", "and", "or", "not", "True", "False", "sm_count")  # no names of sizes
 
 
@@ -313,7 +317,7 @@ def _template_types(kernel: FoundKernel) -> dict[str, str]:
 
 def _is_argument(text: str) -> bool:
     """Return whether a template argument means the same in a spec as in the source."""
-    return dtype_of(text) is not None or _LITERAL.fullmatch(text) is not None
+    return bool(text) and not text.startswith("<")
 
 
 def _entry(kernel: FoundKernel, types: Mapping[str, str]) -> tuple[str, str, list[str]]:
@@ -430,7 +434,8 @@ def _workload(kernel: FoundKernel, axes: list[str], values: Mapping[str, str], *
         usual = _LARGE_PRODUCT
     sizes = dict(zip(axes, usual, strict=True))
     if len(axes) > 3:
-        sizes |= {axis: _FEW[axis.lower()] for axis in axes if axis.lower() in _FEW}
+        few = _FEW | ({"s": 3} if "r" in map(str.lower, axes) else {})
+        sizes |= {axis: few[axis.lower()] for axis in axes if axis.lower() in few}
     launch = kernel.launch
     numbers = {name: number for name, text in values.items() if (number := number_of(text)) is not None}
     if launch is not None:
@@ -441,7 +446,7 @@ def _workload(kernel: FoundKernel, axes: list[str], values: Mapping[str, str], *
         for axis, tile in _tiles(texts, numbers):
             if axis in sizes and axis not in fixed and sizes[axis] % tile:
                 sizes[axis] = -(-sizes[axis] // tile) * tile
-        _shrink(kernel, launch, {axis for axis in axes if axis not in fixed}, sizes, numbers)
+        _shrink(kernel, launch, {axis for axis in axes if axis not in fixed}, sizes, numbers, is_large=is_large)
     return ", ".join(f"{axis}={sizes[axis]}" for axis in axes)
 
 
@@ -455,7 +460,13 @@ def _tiles(texts: Sequence[str], numbers: Mapping[str, float]) -> Iterator[tuple
 
 
 def _shrink(
-    kernel: FoundKernel, launch: FoundLaunch, free: set[str], sizes: dict[str, int], numbers: Mapping[str, float]
+    kernel: FoundKernel,
+    launch: FoundLaunch,
+    free: set[str],
+    sizes: dict[str, int],
+    numbers: Mapping[str, float],
+    *,
+    is_large: bool,
 ) -> None:
     """Halve axes until a block has at most 1024 threads, a grid fits, and every buffer fits into memory."""
 
@@ -469,7 +480,10 @@ def _shrink(
     limits: list[tuple[str, float]] = [(" * ".join(f"({part})" for part in launch.block or ("1",)), 1024)]
     limits += [(part, 65_535) for part in (launch.grid or ())[1:]]
     shapes = [parameter.shape.value.split() for parameter in kernel.parameters if parameter.shape]
-    limits += [(" * ".join(shape), _MOST_ELEMENTS) for shape in shapes]
+    limits += [(" * ".join(shape), _MOST_ELEMENTS[is_large]) for shape in shapes]
+    if kernel.depth:
+        outputs = [p.shape.value.split() for p in kernel.parameters if p.shape and p.role.value in ("output", "in_out")]
+        limits += [(" * ".join([*shape, f"({kernel.depth})"]), _MOST_TERMS[is_large]) for shape in outputs]
     for text, most in limits:
         names = _identifiers(text)
         names |= _identifiers(*(of for name, of in _derived(kernel).items() if name in names))

@@ -12,7 +12,7 @@ from prism_bench.extensions.init.sources.kernels import dtype_of
 # Macros that hold a launch or a kernel, expanded before a file is parsed: their lines stay where they are.
 
 _DEFINE = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)(\([^)\n]*\))?((?:[^\n\\]|\\.|\\\r?\n)*)", re.MULTILINE)
-_HELD = re.compile(r"<<<|__global__|\bcu(?:da)?LaunchKernel|\bcudaLaunchCooperativeKernel")
+_HELD = re.compile(r"^for\s*\(|<<<|__global__|\bcu(?:da)?LaunchKernel|\bcudaLaunchCooperativeKernel")
 _DEEPEST = 6  # macros within macros
 _MOST_EXPANDED = 1 << 20  # characters of a file after its macros were expanded
 
@@ -117,7 +117,7 @@ class Symbols:
     """Names that files define: macros, initialisers of constants, short functions, other names of types, classes.
 
     `instances` are template arguments of explicit instantiations by the name of the function, `memory` the spaces of
-    variables in device memory: `__constant__` or `__device__`.
+    variables in device memory: `__constant__` or `__device__`. `enumerators` are constants that enumerations define.
     """
 
     macros: dict[str, Macro] = field(default_factory=dict[str, Macro])
@@ -127,6 +127,7 @@ class Symbols:
     classes: set[str] = field(default_factory=set[str])
     instances: dict[str, list[Node]] = field(default_factory=dict[str, list[Node]])
     memory: dict[str, str] = field(default_factory=dict[str, str])
+    enumerators: set[str] = field(default_factory=set[str])
 
     def with_others(self, other: "Symbols") -> "Symbols":
         """Return the names of both; of two definitions this one's."""
@@ -138,6 +139,7 @@ class Symbols:
             self.classes | other.classes,
             {**other.instances, **self.instances},
             {**other.memory, **self.memory},
+            self.enumerators | other.enumerators,
         )
 
     def plain_type(self, text: str) -> str:
@@ -259,9 +261,9 @@ def _add_constants(symbols: Symbols, node: Node) -> None:
             name, value = text_of(enumerator.child_by_field_name("name")), enumerator.child_by_field_name("value")
             following = text_of(value) if value is not None else following if place == 0 else f"{following} + 1"
             number: Node | str = expression(following) or following
-            symbols.constants[name] = number
-            if holder is not None:
-                symbols.constants[f"{text_of(holder)}::{name}"] = number
+            names = [name, f"{text_of(holder)}::{name}"] if holder is not None else [name]
+            symbols.constants |= dict.fromkeys(names, number)
+            symbols.enumerators.update(names)
 
 
 def _add_function(symbols: Symbols, node: Node, tree: Tree) -> None:
