@@ -183,12 +183,16 @@ def with_body(
     bodies = BodyReader(reader, lanes, functions)
     use, shapes = bodies.read(body, pointers), Shapes(reader)
     parameters = [_with_use(parameter, use, shapes, lanes, sizes) for parameter in kernel.parameters]
-    parameters = [replace(p, below=reader.index_data.get(p.name, "")) for p in _completed(parameters, sizes)]
+    parameters = _completed(parameters, sizes)
+    axes = {axis for parameter in parameters if parameter.shape for axis in parameter.shape.value.split()}
+    below = {name: axis for name, axis in reader.index_data.items() if axis in axes or axis in sizes}
+    parameters = [replace(parameter, below=below.get(parameter.name, "")) for parameter in parameters]
     outputs = {parameter.name for parameter in parameters if parameter.role.value in ("output", "in_out")}
     kernel = replace(
         kernel,
         parameters=tuple(parameters),
-        derived=tuple(shapes.derived.items()),
+        derived=tuple((name, text) for name, text in shapes.derived.items() if name in axes),
+        missing=tuple(_bounding(kernel, body, use)),
         notes=(*kernel.notes, *_notes(body, symbols)),
     )
     floats = frozenset(p.name for p in parameters if not (p.dtype or "float").startswith(("int", "uint", "bool")))
@@ -256,6 +260,18 @@ def _completed(parameters: list[FoundParameter], sizes: list[str]) -> list[Found
             shape = Guess(shape.value.replace("?", outer), f"{shape.reason}; the first axis is the best that is left")
         completed.append(replace(parameter, shape=shape))
     return completed
+
+
+def _bounding(kernel: FoundKernel, body: Node, use: Mapping[str, BufferUse]) -> Iterator[str]:
+    """Yield the buffers whose elements bound a loop: values at random would lead out of other buffers."""
+    for loop in nodes_of(body, "for_statement", "while_statement"):
+        condition = loop.child_by_field_name("condition")
+        for node in nodes_of(condition, "subscript_expression") if condition is not None else ():
+            name = text_of(node.child_by_field_name("argument"))
+            kind = next((p.dtype or "" for p in kernel.parameters if p.name == name), "")
+            if name in use and kind.startswith(("int", "uint")):
+                yield f"{kernel.path}:{line_of(loop)}: elements of {name} bound a loop: give its values by a fill"
+                return
 
 
 def _notes(body: Node, symbols: Symbols) -> Iterator[str]:

@@ -102,8 +102,8 @@ class FoundKernel:
     `arithmetic` is what the tolerance has to allow for, and `depth` the number of terms of a sum as an expression over
     axes, empty where it is not known. `derived` has expressions of names in shapes that are no axes. `proposed` has
     NumPy's expression of each output, or is empty. `tune` has values of names that may vary, the default first.
-    `helper_of` is the kernel that calls or launches this one: it gets no spec. `notes` are remarks for the person who
-    completes the spec.
+    `helper_of` is the kernel that calls or launches this one: it gets no spec. `missing` are reasons why no spec can be
+    complete, `notes` remarks for the person who completes it.
     """
 
     language: Language
@@ -123,6 +123,7 @@ class FoundKernel:
     proposed: tuple[tuple[str, str], ...] = ()
     tune: tuple[tuple[str, tuple[int | float | str | None, ...]], ...] = ()
     helper_of: str = ""
+    missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property

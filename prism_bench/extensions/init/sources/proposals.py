@@ -214,6 +214,7 @@ class _Translator:
     index: Sum
     values: dict[str, str | None] = field(default_factory=dict[str, str | None])
     written: dict[str, str] = field(default_factory=dict[str, str])
+    returned: str = ""
     depth: int = 0
 
     def run(self, statement: Node) -> None:
@@ -233,6 +234,8 @@ class _Translator:
             if not re.search(r"gridDim|stride|step", text_of(head)):
                 raise _NoProposal
             self.run(statement.child_by_field_name("body"))
+        elif kind == "return_statement" and statement.named_children:
+            self.returned = self.returned or self.text(statement.named_children[0])
         elif kind not in ("comment", "return_statement", "preproc_call", "using_declaration", "alias_declaration"):
             raise _NoProposal
 
@@ -313,7 +316,7 @@ class _Translator:
                 self.run(branch.named_children[-1] if branch.type == "else_clause" else branch)
             return
         condition = _bare(self.text(statement.child_by_field_name("condition")))
-        if leaves:
+        if any(True for _ in nodes_of(statement, "return_statement")):
             raise _NoProposal
         values, written = dict(self.values), dict(self.written)
         self.run(consequence)
@@ -391,9 +394,9 @@ class _Translator:
         plain = re.sub(r"(?i)(?<=\d)[ul]+$", "", plain)
         if re.fullmatch(r"\d+\.", plain):
             plain += "0"
-        if not re.fullmatch(r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|0x[0-9a-fA-F]+", plain):
+        if not re.fullmatch(r"-?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?|0x[0-9a-fA-F]+", plain):
             raise _NoProposal
-        return plain
+        return f"({plain})" if plain.startswith("-") else plain
 
     def _named(self, name: str) -> str:
         lanes = [value for key, value in self.values.items() if re.fullmatch(rf"{re.escape(name)}\.[xyzw]", key)]
@@ -471,16 +474,15 @@ class _Translator:
     def _inlined(self, function: DeviceFunction, nodes: list[Node]) -> str:
         """Return a device function that declares variables and returns an expression, with its arguments."""
         arguments = [self.text(argument) for argument in nodes]
-        before = self.values
+        before, self.returned = (self.values, self.returned), ""
         self.values = dict[str, str | None](zip(function.parameters, arguments, strict=True))
         try:
-            for statement in function.body.named_children:
-                if statement.type == "return_statement" and statement.named_children:
-                    return self.text(statement.named_children[0])
-                self.run(statement)
+            self.run(function.body)
+            if not self.returned:
+                raise _NoProposal
+            return self.returned
         finally:
-            self.values = before
-        raise _NoProposal
+            self.values, self.returned = before
 
     def _with_values(self, values: Mapping[str, str], node: Node) -> str:
         before, self.values = self.values, dict[str, str | None](values)

@@ -14,7 +14,7 @@ from prism_bench.errors import UsageError
 from prism_bench.extensions.init.sources.allowances import tolerance_for
 from prism_bench.extensions.init.sources.body import DeviceFunction
 from prism_bench.extensions.init.sources.cuda import WrittenKernel, kernels_of, with_body
-from prism_bench.extensions.init.sources.expressions import number_of
+from prism_bench.extensions.init.sources.expressions import HostNames, number_of
 from prism_bench.extensions.init.sources.kernels import (
     FoundKernel,
     FoundLaunch,
@@ -135,6 +135,9 @@ class _Scanner:
         arguments = kernel.launch.template_arguments if kernel.launch else ()
         defaults = {parameter.name: parameter.default for parameter in template if parameter.default}
         constants = defaults | {p.name: text for p, text in zip(template, arguments, strict=False) if text}
+        names = HostNames(written.symbols.with_others(self._symbols))
+        constants = {name: names.named(text) if text in names.symbols.enumerators else text
+                     for name, text in constants.items()}  # fmt: skip
         written.kernel = kernel
         return with_body(written, self._symbols, self._functions, constants)
 
@@ -254,6 +257,7 @@ def _missing(kernel: FoundKernel, passed: Sequence[FoundParameter], types: Mappi
     """Return the reasons for which the skeleton is a draft."""
     launch = kernel.launch
     missing = ["the launch: no file here launches it"] if launch is None else []
+    missing += kernel.missing
     missing += [
         f"{kernel.path}:{kernel.line}: {parameter.name} has type {parameter.type}: a spec passes buffers and numbers"
         for parameter in passed
@@ -412,7 +416,14 @@ def _identifiers(*texts: str) -> set[str]:
 def _derived(kernel: FoundKernel) -> dict[str, str]:
     """Return the expressions of names that follow from axes, by name."""
     launch = kernel.launch
-    return {name: _plain(text) for name, text in (*(launch.derived if launch else ()), *kernel.derived)}
+    waiting = {name: _plain(text) for name, text in (*(launch.derived if launch else ()), *kernel.derived)}
+    ordered: dict[str, str] = {}
+    while waiting:  # each after those that it asks for
+        name = next(
+            (name for name, text in waiting.items() if not _identifiers(text) & waiting.keys()), next(iter(waiting))
+        )
+        ordered[name] = waiting.pop(name)
+    return ordered
 
 
 def _axes(kernel: FoundKernel, values: Mapping[str, str]) -> list[str]:
