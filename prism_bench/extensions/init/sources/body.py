@@ -63,6 +63,12 @@ class BufferUse:
         return branch is None or all(branch.start_byte <= n.start_byte < branch.end_byte for n in reads)
 
     @property
+    def is_scattered(self) -> bool:
+        """Whether data say which elements are written, so that some may keep what they hold."""
+        written = (access.index for access in self.accesses if access.writes)
+        return any("[" in name for index in written for names in index for name in names)
+
+    @property
     def indices(self) -> list[Sum]:
         """Every index, and every step of a pointer."""
         return [*(access.index for access in self.accesses if not access.is_elsewhere), *self.steps]
@@ -242,6 +248,7 @@ class BodyReader:
                 continue
             reads, writes = self._effect(name, place, len(nodes))
             is_element = _ATOMIC.match(name) or _STORES.match(name) or _LOADS.match(name)
+            is_element = is_element or self._is_one_element(name, place)
             if reads is None:
                 self.use[pointer.buffer].is_passed = True
                 reads = writes = True
@@ -250,6 +257,15 @@ class BodyReader:
             self.use[pointer.buffer].accesses.append(
                 Access(place_of_access, reads, writes, pointer.distance, node, is_atomic, not is_element)
             )
+
+    def _is_one_element(self, name: str, place: int) -> bool:
+        """Return whether a device function accesses only what its parameter points to."""
+        function = self.functions.get(name.rpartition("::")[2])
+        if function is None or place >= len(function.parameters) or self.depth >= _MOST_DEPTH:
+            return False
+        parameter = function.parameters[place]
+        use = BodyReader(self.indices, {}, self.functions, self.depth + 1).read(function.body, [parameter])[parameter]
+        return bool(use.accesses) and not use.is_passed and not any(any(index) for index in use.indices)
 
     def _effect(self, name: str, place: int, count: int) -> tuple[bool | None, bool]:
         """Return whether a function reads and writes what its parameter points to; None where its body is not here."""

@@ -183,6 +183,7 @@ def with_body(
     bodies = BodyReader(reader, lanes, functions)
     use, shapes = bodies.read(body, pointers), Shapes(reader)
     parameters = [_with_use(parameter, use, shapes, lanes, sizes) for parameter in kernel.parameters]
+    reader.bound_labels()
     parameters = _completed(parameters, sizes)
     axes = {axis for parameter in parameters if parameter.shape for axis in parameter.shape.value.split()}
     below = {name: axis for name, axis in reader.index_data.items() if axis in axes or axis in sizes}
@@ -231,6 +232,8 @@ def _with_use(
         role = Guess[Role]("input", "pointer that the body only reads")
     elif role.value == "output" and seen.is_passed and not any(a.writes and not a.reads for a in seen.accesses):
         role = Guess[Role]("in_out", "pointer to what is not const, passed on to a function")
+    elif role.value == "output" and seen.is_scattered:
+        role = Guess[Role]("in_out", "data say which elements the body writes")
     elif role.value == "output" and seen.is_read and not seen.is_written_first:
         role = Guess[Role]("in_out", "pointer to what is not const, and the body reads it")
     shape = shapes.shape(seen.indices, parameter.name)

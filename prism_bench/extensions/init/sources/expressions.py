@@ -122,7 +122,9 @@ class HostNames:
         """Return what a name means as Python."""
         value = self.values.get(name)
         if value is None:
-            value = self.symbols.value_of(name) or self.symbols.value_of(name.rpartition("::")[2])
+            member = name.rpartition("::")[2]  # `Traits::kThreads` for a template's own kThreads
+            value = self.symbols.value_of(name) or self.symbols.value_of(member)
+            value = value if value is not None or member == name else self.values.get(member)
         if isinstance(value, Again):
             return replace(self, values={**self.values, name: value.before}).python(value.node, depth)
         if value is not None and not isinstance(value, str) and self._is_axis(name, value):

@@ -71,6 +71,7 @@ class IndexReader:
     element_types: Mapping[str, str] = field(default_factory=dict[str, str])
     index_data: dict[str, str] = field(default_factory=dict[str, str])
     variables: dict[str, Node] = field(default_factory=dict[str, Node])
+    _equal: list[tuple[Node, Node]] = field(default_factory=list[tuple[Node, Node]])
     _bound: dict[str, Sum] = field(default_factory=dict[str, Sum])
     _opaque: dict[str, Node] = field(default_factory=dict[str, Node])
     _declared: dict[str, list["_Variable"]] = field(default_factory=dict[str, "list[_Variable]"])
@@ -100,10 +101,23 @@ class IndexReader:
                 self._declared[text].append(_Variable(node, scope, value, is_changed=False))
         for node in nodes_of(body, "binary_expression"):
             operator = node.child_by_field_name("operator").type
+            left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+            if operator == "==":
+                self._equal.append((left, right))
             if operator in _COMPARISONS:
-                left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
                 self._add_bound(left, right, operator in ("<=", ">"))
                 self._add_bound(right, left, operator in ("<", ">="))
+
+    def bound_labels(self) -> None:
+        """Bound elements of whole numbers that are compared with an index, such as the label of a row."""
+        for pair in self._equal:
+            sums = [key_of(self.sum_of(node)) for node in pair]
+            for label, index in (sums, sums[::-1]):
+                names = label[0][0] if len(label) == 1 else ()
+                array = names[0].partition("[")[0] if len(names) == 1 and "[" in names[0] else ""
+                kind, bound = self.element_types.get(array, ""), self.bounds.get(index, "")
+                if kind.startswith(("int", "uint")) and bound in self.sizes:
+                    self.index_data.setdefault(array, bound)
 
     def variable(self, node: Node) -> "_Variable | None":
         """Return the declaration that a name means at a place: the last before it in a block around it."""

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from prism_bench.compilation.host_source.syntax import Node, Tree, function_name, line_of, nodes_of
@@ -87,9 +87,22 @@ def written_launches(tree: Tree, symbols: Symbols) -> tuple[list[WrittenLaunch],
         elif _DRIVER.fullmatch(name):
             reason = f"{name} launches a module's function by a handle; name the kernel and its launch in a spec"
             unread.append(Unread(tree.path, line_of(node), reason))
+    every: list[WrittenLaunch] = []
     for launch in launches:
         launch.called = _kernel_behind(launch.called, launch.values)
-    return launches, unread
+        every += _chosen(launch) or [launch]
+    return every, unread
+
+
+def _chosen(launch: WrittenLaunch) -> list[WrittenLaunch]:
+    """Return a launch of each kernel that the function around assigns to a variable in branches."""
+    if launch.called.type != "identifier" or launch.enclosing is None:
+        return []
+    kernels: list[Node] = []
+    for node in nodes_of(launch.enclosing, "assignment_expression"):
+        if text_of(node.child_by_field_name("left")) == launch.kernel:
+            kernels.append(_unwrapped(node.child_by_field_name("right")))
+    return [replace(launch, called=kernel) for kernel in kernels if kernel.type != "identifier" or text_of(kernel)]
 
 
 def _by_runtime(tree: Tree, symbols: Symbols, node: Node, name: str, nodes: list[Node]) -> WrittenLaunch | None:
