@@ -193,7 +193,7 @@ def with_body(
         kernel,
         parameters=tuple(parameters),
         derived=tuple((name, text) for name, text in shapes.derived.items() if name in axes),
-        missing=tuple(_bounding(kernel, body, use)),
+        missing=(*_bounding(kernel, body, use), *_colliding(kernel, use)),
         notes=(*kernel.notes, *_notes(body, symbols)),
     )
     floats = frozenset(p.name for p in parameters if not (p.dtype or "float").startswith(("int", "uint", "bool")))
@@ -274,6 +274,17 @@ def _bounding(kernel: FoundKernel, body: Node, use: Mapping[str, BufferUse]) -> 
             kind = next((p.dtype or "" for p in kernel.parameters if p.name == name), "")
             if name in use and kind.startswith(("int", "uint")):
                 yield f"{kernel.path}:{line_of(loop)}: elements of {name} bound a loop: give its values by a fill"
+                return
+
+
+def _colliding(kernel: FoundKernel, use: Mapping[str, BufferUse]) -> Iterator[str]:
+    """Yield the buffers that are written where data say, not by atomics: equal indices at random would race."""
+    for name, seen in use.items():
+        for access in seen.accesses:
+            held = next((part for names in access.index for part in names if "[" in part), "")
+            if held and access.writes and not access.is_atomic and held.partition("[")[0] in use:
+                line, array = line_of(access.node), held.partition("[")[0]
+                yield f"{kernel.path}:{line}: {array} says where {name} is written: give it different values by a fill"
                 return
 
 

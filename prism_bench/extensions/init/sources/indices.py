@@ -115,8 +115,8 @@ class IndexReader:
             for label, index in (sums, sums[::-1]):
                 names = label[0][0] if len(label) == 1 else ()
                 array = names[0].partition("[")[0] if len(names) == 1 and "[" in names[0] else ""
-                kind, bound = self.element_types.get(array, ""), self.bounds.get(index, "")
-                if kind.startswith(("int", "uint")) and bound in self.sizes:
+                kind, bound = self.element_types.get(array, ""), self.extent(dict(index)) if array else None
+                if kind.startswith(("int", "uint")) and bound is not None and bound in self.sizes:
                     self.index_data.setdefault(array, bound)
 
     def variable(self, node: Node) -> "_Variable | None":

@@ -22,6 +22,7 @@ from prism_bench.extensions.init.sources.symbols import Symbols, text_of
 
 _RUNTIME = ("cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cudaLaunchKernelEx", "cudaLaunchKernelExC")
 _DRIVER = re.compile(r"cuLaunch\w*Kernel\w*")
+_KERNEL_NAMES = ("identifier", "template_function", "qualified_identifier")
 _ATTRIBUTES = ("gridDim", "blockDim", "dynamicSmemBytes")
 
 
@@ -89,8 +90,9 @@ def written_launches(tree: Tree, symbols: Symbols) -> tuple[list[WrittenLaunch],
             unread.append(Unread(tree.path, line_of(node), reason))
     every: list[WrittenLaunch] = []
     for launch in launches:
+        chosen = _chosen(launch)
         launch.called = _kernel_behind(launch.called, launch.values)
-        every += _chosen(launch) or [launch]
+        every += chosen if len(chosen) > 1 else [launch]
     return every, unread
 
 
@@ -102,7 +104,7 @@ def _chosen(launch: WrittenLaunch) -> list[WrittenLaunch]:
     for node in nodes_of(launch.enclosing, "assignment_expression"):
         if text_of(node.child_by_field_name("left")) == launch.kernel:
             kernels.append(_unwrapped(node.child_by_field_name("right")))
-    return [replace(launch, called=kernel) for kernel in kernels if kernel.type != "identifier" or text_of(kernel)]
+    return [replace(launch, called=kernel) for kernel in kernels if kernel.type in _KERNEL_NAMES]
 
 
 def _by_runtime(tree: Tree, symbols: Symbols, node: Node, name: str, nodes: list[Node]) -> WrittenLaunch | None:
@@ -176,7 +178,7 @@ def _kernel_behind(called: Node, values: Mapping[str, Value]) -> Node:
         value = _unwrapped(value)
         if value.type == "conditional_expression":
             value = _unwrapped(value.child_by_field_name("consequence"))
-        if value.type not in ("identifier", "template_function", "qualified_identifier"):
+        if value.type not in _KERNEL_NAMES:
             break
         called = value
     return called

@@ -1,5 +1,6 @@
 """What a kernel's body computes: how it sums, and NumPy's expression of outputs that are one expression an element."""
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -561,6 +562,8 @@ def proposed_reference(
     shapes = {output.shape.value if output.shape else "" for output in outputs}
     if not writes or any(access.is_atomic or access.index != writes[0].index for access in writes) or len(shapes) > 1:
         return ()
+    if not all(_covers(access, body) for access in writes):
+        return ()
     translator = _Translator(kernel, reader, accesses, functions, symbols, outputs[0].name, writes[0].index)
     try:
         translator.run(body)
@@ -568,6 +571,19 @@ def proposed_reference(
     except (_NoProposal, KeyError):
         return ()
     return proposed if sum(len(text) for _, text in proposed) <= _LONGEST else ()
+
+
+def _covers(access: Access, body: Node) -> bool:
+    """Return whether an index takes every value: a scalar is not written at every fourth place only."""
+    names = {name.partition("#")[0] for factors in access.index for name in factors}
+    for node in nodes_of(body, "assignment_expression"):
+        scales = node.child_by_field_name("operator").type not in ("=", "+=")
+        if scales and text_of(node.child_by_field_name("left")) in names:
+            return False
+    step = math.gcd(*(factor for factors, factor in access.index.items() if factors))
+    outer = access.node.parent
+    is_wide = access.node.type == "call_expression" or "_cast" in text_of(access.node) or outer.type == "argument_list"
+    return step <= 1 or is_wide or "*)" in text_of(access.node)
 
 
 def _is_bound(statement: Node, reader: IndexReader, *, leaves: bool) -> bool:
