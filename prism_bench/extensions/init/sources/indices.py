@@ -33,10 +33,10 @@ def added(left: Sum, right: Sum, sign: int = 1) -> Sum:
 def multiplied(left: Sum, right: Sum) -> Sum:
     """Return the product of two sums."""
     total: Sum = {}
-    for one_names, one_factor in left.items():
+    for left_names, left_factor in left.items():
         for names, factor in right.items():
-            key = tuple(sorted((*one_names, *names)))
-            total[key] = total.get(key, 0) + one_factor * factor
+            key = tuple(sorted((*left_names, *names)))
+            total[key] = total.get(key, 0) + left_factor * factor
     return total
 
 

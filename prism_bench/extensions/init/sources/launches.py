@@ -410,14 +410,9 @@ def _declared_type(node: Node, written: WrittenLaunch, names: HostNames) -> str:
             r"(?<![\w.>])([\w:]+(?:\s+[\w:]+)?)\s*(?:const\s*)?[*&\s]\s*(?:__restrict__\s*)?(?:\w+\s*,\s*\*?\s*)*"
             rf"{text}\b"
         )
-        match = next(
-            (
-                found
-                for found in re.finditer(pattern, text_of(written.enclosing))
-                if dtype_of(names.symbols.plain_type(names.types.get(found[1], found[1])))
-            ),
-            None,
-        )
+        matches = re.finditer(pattern, text_of(written.enclosing))
+        kinds = ((match, names.symbols.plain_type(names.types.get(match[1], match[1]))) for match in matches)
+        match = next((match for match, plain in kinds if dtype_of(plain)), None)
     if match is None:
         return ""
     plain = names.symbols.plain_type(names.types.get(match[1], match[1]))

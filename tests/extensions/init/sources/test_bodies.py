@@ -70,7 +70,8 @@ def text_of(parameters, body, launch, passed, before=""):
 @pytest.mark.parametrize(
     ("parameters", "body", "launch", "passed", "shapes"),
     [
-        ("const float* x, float* y, int B, int T, int C", "if (i < B * T * C) y[i] = x[i];", "(B * T * C + 255) / 256, 256",
+        ("const float* x, float* y, int B, int T, int C", "if (i < B * T * C) y[i] = x[i];",
+         "(B * T * C + 255) / 256, 256",
          "x, y, B, T, C", {"x": "B T C", "y": "B T C"}),
         ("const float* x, float* y, int cols", "for (int j = threadIdx.x; j < cols; j += blockDim.x) "
          "y[blockIdx.x * cols + j] = x[blockIdx.x * cols + j];", "rows, 128", "x, y, cols",
@@ -114,7 +115,8 @@ def test_shapes_follow_from_indices_and_the_launch(tmp_path, parameters, body, l
 def test_roles_follow_accesses_through_casts_macros_and_functions(tmp_path, body, role):
     before = (
         "#define FLOAT4(v) (reinterpret_cast<float4*>(&(v))[0])\n"
-        "__device__ void store_to(float* p, float v) { *p = v; }\n__device__ void add_to(float* p, float v) { *p += v; }\n"
+        "__device__ void store_to(float* p, float v) { *p = v; }\n"
+        "__device__ void add_to(float* p, float v) { *p += v; }\n"
     )
     kernel = kernel_of(tmp_path, before + HEAD.format("const float* x, float* y, const int* index, int n", body))
     assert role == roles_of(kernel)["y"]
@@ -209,7 +211,8 @@ def test_a_proposed_reference_verifies_nothing_until_a_person_confirms_it(tmp_pa
 
 def test_elements_that_are_indices_stay_below_what_they_index(tmp_path):
     text = text_of(
-        "const int* ids, const float* table, float* y, int n, int d", "for (int j = threadIdx.x; j < d; j += blockDim.x) "
+        "const int* ids, const float* table, float* y, int n, int d",
+        "for (int j = threadIdx.x; j < d; j += blockDim.x) "
         "y[blockIdx.x * d + j] = table[ids[blockIdx.x] * d + j];", "n, 64", "ids, table, y, n, d",
     )  # fmt: skip
     kernel = kernel_of(tmp_path, text)

@@ -27,9 +27,9 @@ def scanned(tmp_path, text):
 
 
 def launch_of(tmp_path, host, kernel=KERNEL):
-    (found,) = scanned(tmp_path, kernel + host).kernels
-    assert found.launch is not None
-    return found.launch
+    (scanned_kernel,) = scanned(tmp_path, kernel + host).kernels
+    assert scanned_kernel.launch is not None
+    return scanned_kernel.launch
 
 
 ARGUMENTS = "const float* x, float* y, int n, cudaStream_t s"
@@ -138,7 +138,8 @@ def test_fixed_launches_fix_the_sizes_that_they_pass(tmp_path):
 def test_a_kernel_that_only_a_kernel_launches_is_its_helper(tmp_path):
     text = (
         "__global__ void child(float* y) { y[threadIdx.x] = 1; }\n"
-        "__global__ void parent(float* y) { child<<<1, 32>>>(y); y[0] = 2; }\nvoid run(float* y) { parent<<<1, 1>>>(y); }\n"
+        "__global__ void parent(float* y) { child<<<1, 32>>>(y); y[0] = 2; }\n"
+        "void run(float* y) { parent<<<1, 1>>>(y); }\n"
     )
     assert {"child": "parent", "parent": ""} == {
         kernel.name: kernel.helper_of for kernel in scanned(tmp_path, text).kernels

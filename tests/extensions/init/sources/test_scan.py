@@ -118,7 +118,8 @@ def test_launches_that_name_no_kernel_are_listed(tmp_path):
     )
     reasons = {part.line: part.reason for part in scanned(tmp_path, text).unread}
     assert {
-        2: "cudaLaunchKernel with arguments that are not followed; taken: cudaLaunchKernel(kernel, grid, block, args, ...)",
+        2: "cudaLaunchKernel with arguments that are not followed; taken: cudaLaunchKernel(kernel, grid, block, args, "
+        "...)",
         3: "cuLaunchKernel launches a module's function by a handle; name the kernel and its launch in a spec",
         4: "launches gone, which no file here defines",
     } == reasons  # fmt: skip
