@@ -23,6 +23,7 @@ NAMES = {
     ("prism_bench/extensions/ci/asv_runs.py", "nights"): "folders of reports",
     ("prism_bench/extensions/ci/keeping/storage.py", "nights"): "folders of reports",
     ("scripts/lab/trends.py", "nights"): "columns of reports/judgement/trends.csv",
+    ("prism_bench/extensions/init/sources/allowances.py", "floor"): "a parameter of elementwise()",
 }
 
 

@@ -40,8 +40,8 @@ def tolerance_for(kernel: FoundKernel, dtypes: Mapping[str, str | None]) -> Prop
     kind, reason = kernel.arithmetic.value, f"{_MEANING[kernel.arithmetic.value]}: {kernel.arithmetic.reason}"
     limit = max(_limit(dtype, kind) for dtype in floats)
     if kind == "functions":
-        floor = 1e-5 if limit == _SINGLE else limit
-        text = "elementwise()" if limit == _DOUBLE else f"elementwise(ulps=64, floor={floor:g})"
+        least = 1e-5 if limit == _SINGLE else limit
+        text = "elementwise()" if limit == _DOUBLE else f"elementwise(ulps=64, floor={least:g})"
         return ProposedTolerance(text, reason, ("elementwise",))
     if limit != _SINGLE:
         return ProposedTolerance(f"normwise({limit:g})", reason, ("normwise",))

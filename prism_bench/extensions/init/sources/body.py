@@ -311,6 +311,6 @@ def _field(node: Node, name: str) -> Node | None:
 
 
 def _is_macro(call: Node) -> bool:
-    """Return whether a call looks like that of a macro which stands for a place: `FLOAT4(x[i])`, in capitals."""
+    """Return whether a call looks like that of a macro for a place: `FLOAT4(x[i])`, in capitals."""
     name = text_of(call.child_by_field_name("function"))
     return name.isupper() and len(arguments_in(call.child_by_field_name("arguments"))) == 1

@@ -284,7 +284,8 @@ def _colliding(kernel: FoundKernel, use: Mapping[str, BufferUse]) -> Iterator[st
             held = next((part for names in access.index for part in names if "[" in part), "")
             if held and access.writes and not access.is_atomic and held.partition("[")[0] in use:
                 line, array = line_of(access.node), held.partition("[")[0]
-                yield f"{kernel.path}:{line}: {array} says where {name} is written: give it different values by a fill"
+                reason = f"{array} decides where {name} is written: give it different values by a fill"
+                yield f"{kernel.path}:{line}: {reason}"
                 return
 
 

@@ -48,7 +48,7 @@ class Again:
     before: "Value"
 
 
-Value = Node | str | Again  # what a name stands for: an expression, Python's text, or a value made of an earlier one
+Value = Node | str | Again  # the meaning of a name: an expression, Python's text, or a value made of an earlier one
 
 
 @dataclass

@@ -190,7 +190,7 @@ class IndexReader:
         return value
 
     def sum_of(self, node: Node, depth: int = 0) -> Sum:
-        """Return an expression as a sum of products; parts that are neither stand for themselves."""
+        """Return an expression as a sum of products; parts that are neither remain as they are."""
         if depth > _DEEPEST:
             return {(text_of(node),): 1}
         kind = node.type
@@ -272,7 +272,7 @@ class IndexReader:
         return {(text,): 1}
 
     def _atom(self, node: Node) -> Sum:
-        """Return what stands for itself; an expression over sizes alone counts as a size."""
+        """Return a part as it is; an expression over sizes alone counts as a size."""
         text = self.size_text(node)
         if text is not None and not number_of(text) and re.search(r"[A-Za-z_]", text):
             return {(f"={text}",): 1}

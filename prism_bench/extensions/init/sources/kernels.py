@@ -9,7 +9,7 @@ _Value = TypeVar("_Value")
 
 Language = Literal["cuda", "triton"]
 Role = Literal["input", "output", "in_out", "size", "scalar", "constexpr", "unknown"]
-# What bounds the error of the outputs: one rounding or few for each element, functions such as exp, a sum of terms, a
+# What limits the error of the outputs: one rounding or few for each element, functions such as exp, a sum of terms, a
 # sum by which each element is divided or shifted, a sum of products, or such a sum in half precision.
 Arithmetic = Literal["elementwise", "functions", "reduction", "normalising", "product", "half_product"]
 
@@ -248,8 +248,8 @@ def bytes_of(type_text: str) -> int | None:
 
 
 def _vector(type_text: str) -> tuple[str, int] | None:
-    words = _words(type_text)
-    return _VECTORS.get(words[0]) if len(words) == 1 else None
+    parts = _words(type_text)
+    return _VECTORS.get(parts[0]) if len(parts) == 1 else None
 
 
 def _words(type_text: str) -> list[str]:

@@ -63,7 +63,7 @@ class WrittenLaunch:
 
     @cached_property
     def values(self) -> dict[str, Value]:
-        """What names of variables stand for where the launch is."""
+        """The values of variables at the launch."""
         return local_values(self.enclosing, self.node)
 
 
@@ -191,7 +191,7 @@ def function_around(node: Node) -> Node | None:
     return node
 
 
-# What names stand for before a launch.
+# Values of names before a launch.
 
 _EXTENT_TYPES = ("dim3", "uint3")
 
@@ -242,7 +242,7 @@ def _names(node: Node) -> set[str]:
 
 
 def _statements(scope: Node, before: Node) -> Iterator[Node]:
-    """Yield declarations and assignments before a node that reach it: not those in blocks beside it."""
+    """Yield declarations and assignments before a node that reach it: not those in other blocks."""
     end = before.start_byte
     waiting = [scope]
     while waiting:

@@ -184,7 +184,7 @@ def expression(text: str) -> Node | None:
 
 
 def outermost(node: Node, defined: Mapping[str, object]) -> Iterator[Node]:
-    """Yield what stands outside of functions and classes; of conditional parts those without options of a compiler."""
+    """Yield what is outside of functions and classes; of conditional parts those without options of a compiler."""
     if node.type in ("preproc_ifdef", "preproc_if", "preproc_elif"):
         condition = node.child_by_field_name("condition") or node.child_by_field_name("name")
         alternative = node.child_by_field_name("alternative")

@@ -225,7 +225,7 @@ def test_elements_that_are_indices_stay_below_what_they_index(tmp_path):
     [
         ("float s = 0; for (int j = ids[i]; j < ids[i + 1]; j++) s += x[j]; y[i] = s;",
          "k.cu:3: elements of ids bound a loop: give its values by a fill"),
-        ("y[ids[i]] = x[i];", "k.cu:3: ids says where y is written: give it different values by a fill"),
+        ("y[ids[i]] = x[i];", "k.cu:3: ids decides where y is written: give it different values by a fill"),
     ],
 )  # fmt: skip
 def test_buffers_whose_values_matter_make_a_draft(tmp_path, body, reason):
