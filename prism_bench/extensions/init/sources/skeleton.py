@@ -81,7 +81,10 @@ class _Scanner:
         elif path.suffix == ".py":
             self._scan += scan_python(path, text)
         elif path.suffix in (*_CUDA, *_HEADERS) or "TORCH_LIBRARY" in text or "__global__" in text or "<<<" in text:
-            self._read_cuda(path, text)
+            try:
+                self._read_cuda(path, text)
+            except RecursionError:
+                self._scan += Scan(unread=(Unread(path, 1, "brackets are nested too deeply to be read"),))
 
     def _read_cuda(self, path: Path, text: str) -> None:
         header_macros, header_texts = self._header_macros(path.parent)

@@ -187,3 +187,13 @@ def test_files_that_are_no_text_or_no_python_are_listed(tmp_path):
     assert {"bad.py", "bad.cu"} == {part.path.name for part in scan(tmp_path).unread}
     with pytest.raises(UsageError, match="does not exist; name a folder of sources, or a file"):
         scan(tmp_path / "gone")
+
+
+def test_a_file_that_cannot_be_read_stops_no_other(tmp_path):
+    (tmp_path / "deep.cu").write_text("__global__ void k(int* y) { y[0] = " + "(" * 3000 + "1" + ")" * 3000 + "; }\n")
+    (tmp_path / "other.cu").write_text("__global__ void other(int* y) { y[0] = 1; }\n")
+    sources = scan(tmp_path)
+    assert ["other"] == [kernel.name for kernel in sources.kernels]
+    assert [("deep.cu", "brackets are nested too deeply to be read")] == [
+        (part.path.name, part.reason) for part in sources.unread
+    ]
