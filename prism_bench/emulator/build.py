@@ -300,6 +300,8 @@ _SYMBOL = re.compile(
     r"__(?:constant|device)__\s+(?:[\w:]+(?:<[^;{}()]*?>)?(?:\s*\([\d\s]*\))?[\s*&]+)+(?P<name>\w+)\s*(?:\[[^\]]*\]\s*)*[=;{]"
 )
 
+_BLOCK = re.compile(r"\bnamespace\s*(?P<namespace>[\w:]*)\s*\{|[{}]")
+
 
 @dataclass(frozen=True)
 class HostSource:
@@ -485,14 +487,22 @@ def _first_argument(arguments: str) -> str:
 
 
 def _symbols(text: str) -> Iterator[str]:
-    """Yield the names of `__constant__` and `__device__` variables at the outermost level."""
+    """Yield the names of `__constant__` and `__device__` variables outside of functions and types, with namespaces."""
     code = _DIRECTIVE.sub("", _without_comments(text))
     seen: set[str] = set()
+    around: list[str | None] = []  # namespaces, "" without a name; None for any other block
+    at = 0
     for match in _SYMBOL.finditer(code):
-        before = code[: match.start()]
-        if before.count("{") == before.count("}") and match["name"] not in seen:
-            seen.add(match["name"])
-            yield match["name"]
+        for bracket in _BLOCK.finditer(code, at, match.start()):
+            if bracket[0] != "}":
+                around.append(bracket["namespace"] if bracket["namespace"] is not None else None)
+            elif around:
+                around.pop()
+        at = match.start()
+        name = "::".join([*filter(None, around), match["name"]])
+        if None not in around and name not in seen:
+            seen.add(name)
+            yield name
 
 
 def _tables(entries: tuple[str, ...], symbols: tuple[str, ...]) -> str:
@@ -533,7 +543,7 @@ _REASONS = (
     ("thread block clusters", r"\b__cluster_dims__\b|\bthis_cluster\b|\bcluster_group\b|\b__cluster_\w+"),
     ("textures or surfaces", r"\bcuda(Texture|Surface)Object_t\b|\b(tex|surf)[123]D\w*\s*[<(]"),
     ("dynamic parallelism", r"(?m)^(?!\s*#\s*define\b).*<<<"),  # a macro of the host may launch
-    ("8-bit and smaller floating types", r"\b__nv_fp[468]\w*|\bcuda_fp[468]\.h\b"),
+    ("6-bit and 4-bit floating types", r"\b__nv_fp[46]\w*|\bcuda_fp[46]\.h\b"),
     ("libcu++", r"#\s*include\s*<cuda/(?!std/)"),
     ("named barriers", r"\b__barrier_(sync|sync_count|arrive)\b"),
     ("inline PTX", r"\b(?:asm|__asm|__asm__)\b"),  # only the keyword: a macro may be the rest

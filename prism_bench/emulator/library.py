@@ -88,13 +88,13 @@ _u32x3 = ctypes.c_uint32 * 3
 
 
 class Parameter(ctypes.Structure):
-    """A parameter of a kernel; kind and bytes of a pointer are those of its target."""
+    """A parameter of a kernel; kind and bytes of a pointer are those of its target, which has no alignment here."""
 
     _fields_ = [
         ("kind", ctypes.c_char),
         ("is_pointer", ctypes.c_bool),
         ("is_const", ctypes.c_bool),
-        ("padding", ctypes.c_char),
+        ("alignment", ctypes.c_ubyte),
         ("bytes", ctypes.c_uint),
     ]
 
@@ -264,7 +264,9 @@ class BuiltSource:
         return ctypes.string_at(*self._symbol(name))
 
     def _symbol(self, name: str) -> tuple[int, int]:
-
+        """Return address and bytes of a variable; the name may lack the namespace where that is not ambiguous."""
+        inside = [known for known in self.symbols if known.endswith(f"::{name}")]
+        name = inside[0] if len(inside) == 1 and name not in self.symbols else name
         if name not in self.symbols:
             raise SpecError(f"no variable '{name}' in this module; it has {', '.join(self.symbols) or 'none'}")
         return self.symbols[name]
@@ -421,11 +423,13 @@ _TYPE_NAMES = {
     "b": "bool",
     "h": "half",
     "g": "bfloat16",
+    "q": "e4m3",
+    "r": "e5m2",
     "s": "struct",
     "v": "void",
 }
-# NumPy has no bfloat16: its bits are passed as uint16, or as a 2-byte type of another package.
-_ACCEPTED = {"f": "fc", "i": "iub", "u": "iub", "b": "iub", "h": "fu", "g": "uV"}
+# NumPy has no bfloat16, e4m3 and e5m2: their bits are passed as unsigned integers, or as a type of another package.
+_ACCEPTED = {"f": "fc", "i": "iub", "u": "iub", "b": "iub", "h": "fu", "g": "uV", "q": "uV", "r": "uV"}
 
 
 @dataclass(frozen=True)
@@ -523,6 +527,10 @@ def describe(argument: object) -> str:
         return argument.description
     if isinstance(argument, np.ndarray | DeviceBuffer):
         return f"array of {argument.dtype}"
+    if isinstance(argument, np.void):
+        fields = argument.dtype.fields or {}
+        places = ", ".join(f"{name} at {field[1]}" for name, field in fields.items())
+        return f"{argument.nbytes}-byte struct{f' ({places})' if places else ''}"
     if isinstance(argument, np.generic):
         return str(argument.dtype)
     return f"Python {type(argument).__name__} (say its type: np.int32(...), np.float32(...))"
@@ -532,7 +540,7 @@ def _expected(parameter: Parameter) -> str:
     kind = parameter.kind.decode()
     type_name = f"{parameter.bytes}-byte {_TYPE_NAMES[kind]}" if kind != "v" else "void"
     if not parameter.is_pointer:
-        return type_name
+        return f"{type_name} aligned to {parameter.alignment}" if kind == "s" else type_name
     return f"pointer to {'const ' if parameter.is_const else ''}{type_name}"
 
 

@@ -17,7 +17,6 @@ CUDA_CPU_NARROW_DIRECTED(__half, half, float_to_half_bits, half_bits_to_float)
 
 using half = __half;
 using half2 = __half2;
-struct __half_raw { unsigned short x; };
 
 #define CUDART_INF_FP16 __ushort_as_half(0x7C00)
 #define CUDART_NAN_FP16 __ushort_as_half(0x7FFF)

@@ -10,15 +10,18 @@
 
 struct __half;
 struct __nv_bfloat16;
+struct __nv_fp8_e4m3;
+struct __nv_fp8_e5m2;
 
 namespace cuda_cpu {
 
-// One parameter: kind is f, i, u, b (bool), h (half), g (bfloat16), s (struct) or v (void); pointers describe what they point at.
+// One parameter: kind is f, i, u, b (bool), h (half), g (bfloat16), q (e4m3), r (e5m2), s (struct) or v (void); pointers
+// describe what they point at.
 struct Parameter {
     char kind;
     char is_pointer;
     char is_const;
-    char padding;
+    unsigned char alignment;
     unsigned bytes;
 };
 
@@ -42,6 +45,8 @@ constexpr char kind_of() {
     else if constexpr (std::is_same<T, bool>::value) return 'b';
     else if constexpr (std::is_same<T, __half>::value) return 'h';
     else if constexpr (std::is_same<T, __nv_bfloat16>::value) return 'g';
+    else if constexpr (std::is_same<T, __nv_fp8_e4m3>::value) return 'q';
+    else if constexpr (std::is_same<T, __nv_fp8_e5m2>::value) return 'r';
     else if constexpr (std::is_floating_point<T>::value) return 'f';
     else if constexpr (std::is_pointer<T>::value) return 'u';
     else if constexpr (std::is_integral<T>::value || std::is_enum<T>::value) return std::is_signed<T>::value ? 'i' : 'u';
@@ -61,7 +66,7 @@ constexpr Parameter describe() {
         using Plain = std::remove_cv_t<Pointee>;
         return {kind_of<Plain>(), 1, std::is_const<Pointee>::value, 0, size_of<Plain>()};
     } else {
-        return {kind_of<std::remove_cv_t<P>>(), 0, 1, 0, size_of<P>()};
+        return {kind_of<std::remove_cv_t<P>>(), 0, 1, alignof(P), size_of<P>()};
     }
 }
 

@@ -4,9 +4,17 @@
 #include "narrow_float.h"
 
 #define CUDA_CPU_NARROW_TYPE(T, T2, to_float, to_bits)                                                            \
+    struct T##_raw {                                                                                              \
+        unsigned short x;                                                                                         \
+    };                                                                                                            \
+    struct __attribute__((aligned(4))) T2##_raw {                                                                 \
+        unsigned short x, y;                                                                                      \
+    };                                                                                                            \
     struct T {                                                                                                    \
         unsigned short __x;                                                                                       \
         T() = default;                                                                                            \
+        T(const T##_raw& raw) : __x(raw.x) {}                                                                     \
+        operator T##_raw() const { return {__x}; }                                                                \
         T(float value) : __x(cuda_cpu::to_bits(value)) {}                                                         \
         T(double value) : __x(cuda_cpu::to_bits(cuda_cpu::to_float_odd(value))) {}                                \
         T(int value) : T(static_cast<double>(value)) {}                                                           \
@@ -22,6 +30,7 @@
     struct __attribute__((aligned(4))) T2 {                                                                       \
         T x, y;                                                                                                   \
         T2() = default;                                                                                           \
+        T2(const T2##_raw& raw) : x(T##_raw{raw.x}), y(T##_raw{raw.y}) {}                                         \
         T2(const T& first, const T& second) : x(first), y(second) {}                                              \
     };                                                                                                            \
     namespace cuda_cpu {                                                                                          \
