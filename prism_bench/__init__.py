@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from prism_bench.spec.inputs import constant, integers, normal, uniform
     from prism_bench.spec.kernel import (
         Chain,
+        Constant,
         Edge,
         Golden,
         In,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
         Scalar,
         Scratch,
         Size,
+        Struct,
         TensorMap,
         Variant,
         Zero,
@@ -54,8 +56,8 @@ __version__ = "0.2.0"
 _HOMES = {
     "spec.inputs": ("constant", "integers", "normal", "uniform"),
     "spec.kernel": (
-        "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule", "Scalar",
-        "Scratch", "Size", "TensorMap", "Variant", "Zero",
+        "Chain", "Constant", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Requirement", "Rule",
+        "Scalar", "Scratch", "Size", "Struct", "TensorMap", "Variant", "Zero",
     ),
     "spec.launch": ("CardParameter", "LaunchCard"),
     "spec.metric": ("Budget",),
@@ -75,6 +77,7 @@ __all__ = [
     "Budget",
     "CardParameter",
     "Chain",
+    "Constant",
     "Edge",
     "Golden",
     "In",
@@ -89,6 +92,7 @@ __all__ = [
     "Scalar",
     "Scratch",
     "Size",
+    "Struct",
     "TensorMap",
     "Tune",
     "Variant",

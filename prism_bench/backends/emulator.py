@@ -26,7 +26,7 @@ from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, not_emulate
 from prism_bench.emulator.build import find_compiler
 from prism_bench.emulator.library import LaunchRequest, report_crashes, three
 from prism_bench.emulator.report import LaunchFinding
-from prism_bench.errors import BackendUnavailable, CompilationFailed, VerificationFailed
+from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
 from prism_bench.io.files import writable_cache
 from prism_bench.io.installation import host_special
 from prism_bench.spec.case import Case, Device
@@ -54,7 +54,7 @@ def _finding_text(finding: LaunchFinding, case: Case, names: Sequence[str]) -> s
 
 def _end(case: Case, name: str, offset: int) -> str:
     """Return where the array begins or ends, whichever the access at that byte is beyond."""
-    dtype, count = case.sizes.elements(name)
+    _, count = case.sizes.elements(name)
     if not count:
         return f"{name} has no element"
     return f"{name} begins at {name}[0]" if offset < 0 else f"{name} ends at {name}[{count - 1}]"
@@ -62,8 +62,8 @@ def _end(case: Case, name: str, offset: int) -> str:
 
 def _element(case: Case, name: str, offset: int) -> str:
     """Return the element at a byte of an array: `y[0, 5]`; outside of it `y[260]`, counted in its memory."""
-    dtype, count = case.sizes.elements(name)
-    flat = offset // np.dtype(dtype).itemsize
+    _, count = case.sizes.elements(name)
+    flat = offset // case.spec.array(name).storage.itemsize
     inside = 0 <= flat < count
     return f"{name}[{_place(flat, case.sizes.shape(name)) if inside else flat}]"
 
@@ -131,6 +131,11 @@ class EmulatorRunnable(HostRunnable):
         self.reset(inputs)
 
     def __call__(self) -> None:
+        for constant in self.case.spec.constants:  # anew each time: cases of one source share its variables
+            try:
+                self._module.set_symbol(constant.variable, self.buffer(constant.name))
+            except SpecError as error:
+                raise SpecError(f"{self.case.name}: Constant '{constant.name}': {error}") from None
         self.reports = tuple(report for step in self.steps if (report := self._take(step)))
         complaints = self._complaints()
         if complaints:

@@ -21,7 +21,7 @@ from prism_bench.io.files import shared_with
 from prism_bench.record.measurement import Sample
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.inputs import InputArray
-from prism_bench.spec.kernel import Array, InOut, Launch, Zero
+from prism_bench.spec.kernel import Array, Constant, InOut, Launch, Zero
 from prism_bench.units import count_text
 
 # Common base of what runs on the CPU: buffers of the host, timed by the wall clock.
@@ -54,14 +54,14 @@ class HostRunnable(WallTimedRunnable):
 
     def names_of(self, step: Launch) -> tuple[str, ...]:
         """Return the names of the arguments of a launch, in order."""
-        return step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
+        return self.case.spec.passed(step)
 
     def laid_out(self, array: Array, inputs: Mapping[str, InputArray]) -> np.ndarray:
         """Return the first content of a buffer: its input, or the poison of an output."""
         shape = self.case.sizes.shape(array.name)
         if array.reads:
             return np.asarray(inputs[array.name].on(np)).reshape(shape)
-        content = np.empty(shape, array.dtype)
+        content = np.empty(shape, array.storage)
         content.reshape(-1).view(np.uint8)[:] = array.first_byte
         return content
 
@@ -85,7 +85,7 @@ class HostRunnable(WallTimedRunnable):
             in_place=in_place,
             key=key,
             scratch=[self.buffer(array.name) for array in spec.arrays if array.scratch],
-            inputs=[self.buffer(array.name) for array in spec.inputs if array.name not in in_place],
+            inputs=[self.buffer(a.name) for a in spec.inputs if a.name not in in_place and not isinstance(a, Constant)],
         )
 
 
@@ -97,6 +97,10 @@ class HostModule(Protocol):
 
     def run(self, request: LaunchRequest, arguments: Sequence[object], *, isolate: bool = False) -> LaunchReport:
         """Run a kernel; arrays that it takes by non-const pointer hold its results afterwards."""
+        ...
+
+    def set_symbol(self, name: str, value: np.ndarray) -> None:
+        """Set a `__constant__` or `__device__` variable for all launches from now on."""
         ...
 
     def close(self) -> None:

@@ -30,6 +30,7 @@ from prism_bench.errors import MeasurementInvalid, UsageError
 from prism_bench.record.identity import host_digest
 from prism_bench.record.measurement import Sample
 from prism_bench.spec.case import Case
+from prism_bench.spec.dtypes import precision_of
 from prism_bench.spec.inputs import InputArray
 
 SCRIPT = "PRISM_BENCH_NULL"
@@ -97,7 +98,7 @@ class NullRunnable(NumpyRunnable):
     def _damaged(self, name: str, output: np.ndarray) -> np.ndarray:
         scripted = self._behaviour
         if scripted.get("unwritten") or (scripted.get("skips") and self._calls > 1):
-            return np.full(output.shape, np.nan if np.dtype(self.case.spec.argument(name).dtype).kind == "f" else -91)
+            return np.full(output.shape, np.nan if precision_of(self.case.spec.array(name).dtype) else -91)
         if scripted.get("nan"):
             return np.where(np.arange(output.size).reshape(output.shape) == 0, np.nan, output)
         if scripted.get("shape"):

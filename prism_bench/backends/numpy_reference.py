@@ -11,6 +11,7 @@ from prism_bench.backends.base import Backend, Runnable
 from prism_bench.backends.host import WallTimedRunnable
 from prism_bench.io.installation import host_special
 from prism_bench.spec.case import Case
+from prism_bench.spec.dtypes import stored
 from prism_bench.spec.inputs import InputArray
 from prism_bench.units import bytes_text
 
@@ -50,7 +51,7 @@ class NumpyRunnable(WallTimedRunnable):
         arrays = {}
         for name in names:
             written = name in self._results
-            arrays[name] = self._results[name].astype(dtypes[name]) if written else self._input(name)
+            arrays[name] = stored(self._results[name], dtypes[name]) if written else self._input(name)
         return arrays
 
     def _input(self, name: str) -> np.ndarray:

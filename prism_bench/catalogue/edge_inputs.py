@@ -13,7 +13,8 @@ import numpy as np
 
 from prism_bench.spec.arguments import Array, FilledArray
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.inputs import Domain, DType, Fill
+from prism_bench.spec.dtypes import PRECISIONS, Precision, precision_of
+from prism_bench.spec.inputs import Domain, Fill
 from prism_bench.spec.kernel import KernelSpec, Launch
 from prism_bench.spec.workload import Edge, Workload
 
@@ -23,7 +24,14 @@ if TYPE_CHECKING:
 Floats: TypeAlias = "NDArray[np.float64]"
 
 _DISTINCT = 3  # values among which ties are drawn
-_FACTOR = {"float16": 2.0**8, "float32": 2.0**40, "float64": 2.0**40}  # from usual values to tiny and to huge values
+_FACTOR = {
+    "float16": 2.0**8,
+    "float32": 2.0**40,
+    "float64": 2.0**40,
+    "bfloat16": 2.0**40,
+    "float8_e4m3fn": 2.0**4,
+    "float8_e5m2": 2.0**8,
+}  # from usual values to tiny and to huge values, of which two can be multiplied
 _MOST_COST = 1 << 18  # bytes and operations of an edge at which regimes are added
 _ROTATED = 2  # regimes at every further path through the code
 ALONE = ("zeros", "infinity", "nan")  # regimes that each argument also has while the others have usual values
@@ -68,7 +76,7 @@ class Regime:
 
     name: str
     draw: Callable[[Usual], Floats]
-    suits: Callable[[Domain, DType], bool]
+    suits: Callable[[Domain, Precision | None], bool]
 
 
 def _one_nonzero(usual: Usual) -> Floats:
@@ -94,53 +102,59 @@ def _mixed_signs(usual: Usual) -> Floats:
     return values
 
 
-def _is_float(domain: Domain, dtype: DType) -> bool:
-    return dtype.kind == "f" and not domain.whole
+def _is_float(domain: Domain, precision: Precision | None) -> bool:
+    return precision is not None and not domain.whole
 
 
-def _from_zero(domain: Domain, dtype: DType) -> bool:
+def _from_zero(domain: Domain, precision: Precision | None) -> bool:
     """Return whether the domain begins at 0, included or not, or is unbounded below, and has no upper end."""
-    return _is_float(domain, dtype) and domain.low in (0.0, -np.inf) and domain.high == np.inf
+    return _is_float(domain, precision) and domain.low in (0.0, -np.inf) and domain.high == np.inf
 
 
-def _has_zero(domain: Domain, dtype: DType) -> bool:
+def _has_zero(domain: Domain, precision: Precision | None) -> bool:
     low, high = (0.0 if isinstance(bound, str) else bound for bound in (domain.low, domain.high))
     return low <= 0.0 <= high and not (domain.open_low and low == 0.0)
 
 
-def _is_signed(domain: Domain, dtype: DType) -> bool:
-    return _is_float(domain, dtype) and domain.low == -np.inf
+def _is_signed(domain: Domain, precision: Precision | None) -> bool:
+    return _is_float(domain, precision) and domain.low == -np.inf
+
+
+def _has_infinity(domain: Domain, precision: Precision | None) -> bool:
+    return precision is not None and precision.has_infinity and not domain.finite
 
 
 REGIMES = (
     Regime("zeros", lambda usual: np.zeros(usual.values.size), _has_zero),
     Regime("one nonzero", _one_nonzero, _has_zero),
-    Regime("all equal", lambda usual: np.full(usual.values.size, usual.values[usual.place]), lambda d, t: True),
+    Regime("all equal", lambda usual: np.full(usual.values.size, usual.values[usual.place]), lambda d, p: True),
     Regime(
         "ties",
         lambda usual: usual.rng.choice(usual.values[:: -(-usual.values.size // _DISTINCT)], usual.values.size),
-        lambda d, t: True,
+        lambda d, p: True,
     ),
     Regime(
         "bounds",
         lambda usual: usual.rng.choice([usual.low, usual.high], usual.values.size),
-        lambda d, t: d.low != -np.inf and d.high != np.inf,
+        lambda d, p: d.low != -np.inf and d.high != np.inf,
     ),
     Regime("tiny", lambda usual: usual.values / usual.most, _from_zero),
     Regime("huge", _huge, _from_zero),
     Regime("subnormal", _subnormal, _from_zero),
     Regime("wide", lambda u: u.signs() * u.most ** u.rng.uniform(-1, 1, u.values.size), _from_zero),
     Regime("mixed signs", _mixed_signs, _is_signed),
-    Regime("infinity", lambda usual: usual.with_one(np.inf), lambda d, t: _from_zero(d, t) and not d.finite),
-    Regime("minus infinity", lambda usual: usual.with_one(-np.inf), lambda d, t: _is_signed(d, t) and not d.finite),
-    Regime("nan", lambda usual: usual.with_one(np.nan), lambda d, t: _is_float(d, t) and not d.numbers),
+    Regime("infinity", lambda usual: usual.with_one(np.inf), lambda d, p: _from_zero(d, p) and _has_infinity(d, p)),
+    Regime(
+        "minus infinity", lambda usual: usual.with_one(-np.inf), lambda d, p: _is_signed(d, p) and _has_infinity(d, p)
+    ),
+    Regime("nan", lambda usual: usual.with_one(np.nan), lambda d, p: _is_float(d, p) and not d.numbers),
 )
 
 
 def suited(array: Array, regime: Regime) -> bool:
     """Return whether the argument's domain contains the values of the regime."""
     domain = array.values
-    return domain is not None and not domain.fixed and regime.suits(domain, np.dtype(array.dtype))
+    return domain is not None and not domain.fixed and regime.suits(domain, precision_of(array.dtype))
 
 
 def _fills(arrays: tuple[FilledArray, ...], regime: Regime) -> dict[str, Fill]:
@@ -157,11 +171,11 @@ def _drawn(array: FilledArray, regime: Regime, rng: np.random.Generator, count: 
     values = np.asarray(array.fill.draw(rng, count, axes), "float64").reshape(-1)
     if count == 0:
         return values
-    domain, dtype = array.values or Domain(), np.dtype(array.dtype)
+    domain, precision = array.values or Domain(), precision_of(array.dtype)
     low, high = (float(axes[bound] if isinstance(bound, str) else bound) for bound in (domain.low, domain.high))
-    limits = np.finfo(dtype if dtype.kind == "f" else "float64")
-    smallest, normal = float(limits.smallest_subnormal), float(limits.smallest_normal)
-    most = domain.most or _FACTOR.get(dtype.name, 1.0)
+    limits = precision or PRECISIONS["float64"]
+    smallest, normal = 2.0**limits.smallest, 2.0 ** (limits.smallest + limits.digits - 1)
+    most = domain.most or (_FACTOR[precision.name] if precision else 1.0)
     return regime.draw(Usual(values, low, high - domain.whole, most, smallest, normal, rng=rng))
 
 

@@ -214,6 +214,15 @@ def check_card(card: LaunchCard, cubin: bytes) -> None:
             )
 
 
+def check_sizes(entry: str, passed: Sequence[int], cubin: bytes, caller: str = "the launch") -> None:
+    """Raise SpecError if parameters of these bytes are not those that the machine code of an entry takes."""
+    known = elf_entries(cubin).get(entry)
+    taken = [size for _, size in known.parameters] if known else [*passed]
+    if taken != [*passed]:
+        ours, theirs = (", ".join(map(str, sizes)) or "no" for sizes in (passed, taken))
+        raise SpecError(f"{entry}: {caller} passes parameters of {ours} bytes; the machine code takes {theirs}")
+
+
 def _text(parameters: tuple[tuple[int, int], ...]) -> str:
     return ", ".join(f"{size} bytes at {offset}" for offset, size in parameters) or "no bytes"
 
@@ -373,6 +382,32 @@ def variable_symbols(cubin: bytes) -> dict[str, int]:
         return {name: size for name, (_, size) in variables.items()} | unnamed
     except (ELFError, AttributeError, KeyError, ValueError) as error:
         raise SpecError(f"the cubin is no ELF file for a GPU: {error}") from error
+
+
+def variable_of(name: str, cubin: bytes) -> tuple[str, int]:
+    """Return the symbol of a `__constant__` or `__device__` variable and its bytes; `name` may have its namespace.
+
+    Raise SpecError, with the variables that the cubin has, where it is none of them or could be several.
+    """
+    from elftools.common.exceptions import ELFError
+    from elftools.elf.elffile import ELFFile
+
+    try:
+        table: Any = ELFFile(io.BytesIO(cubin)).get_section_by_name(".symtab")
+        sizes = {
+            symbol.name: symbol["st_size"]
+            for symbol in table.iter_symbols()
+            if symbol["st_info"]["type"] == "STT_OBJECT" and symbol["st_shndx"] != "SHN_UNDEF" and symbol["st_size"]
+        }
+    except (ELFError, AttributeError, KeyError, ValueError) as error:
+        raise SpecError(f"the cubin is no ELF file for a GPU: {error}") from error
+    named = {symbol: function_of(symbol) for symbol in sizes if not symbol.startswith(".nv.")}
+    wanted = name.removeprefix("::")
+    matches = [symbol for symbol, text in named.items() if text == wanted or text.endswith(f"::{wanted}")]
+    if len(matches) != 1:
+        which = "can be several variables" if matches else "is no variable that the kernels use"
+        raise SpecError(f"'{name}' {which}; the machine code has {', '.join(named.values()) or 'none'}")
+    return matches[0], sizes[matches[0]]
 
 
 def called_by_loaders(code: bytes) -> dict[str, int]:

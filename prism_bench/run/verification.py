@@ -13,6 +13,7 @@ from prism_bench.backends.emulator import unwritten_words
 from prism_bench.io.installation import host_special
 from prism_bench.spec.case import Case
 from prism_bench.spec.correctness import Allowance
+from prism_bench.spec.dtypes import PAIRS, values_of
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import InOut
 from prism_bench.spec.tolerance import Tolerance, compare
@@ -184,7 +185,7 @@ def compare_outputs(
     for name, reference in expected.items():
         if name in outputs:
             actual = _bring(outputs[name], xp)
-            entry = _entry(name, actual, reference, xp, tolerance)
+            entry = _entry(case, name, actual, reference, xp, tolerance)
             if not entry["passed"] and reference.allowance.tolerance.among and actual.size == reference.want.size:
                 entry = _selected(
                     case, name, actual, reference, arrays={n: array.on(xp) for n, array in inputs.items()}, xp=xp
@@ -216,15 +217,20 @@ def _evaluated(
     }
 
 
-def _entry(name: str, actual: Any, reference: ReferenceOutput, xp: ModuleType, tolerance: Tolerance | None) -> Entry:
-    want, allowance = reference.want, reference.allowance
+def _entry(
+    case: Case, name: str, actual: Any, reference: ReferenceOutput, xp: ModuleType, tolerance: Tolerance | None
+) -> Entry:
+    want, allowance, dtype = reference.want, reference.allowance, case.spec.array(name).dtype
+    if dtype in PAIRS:
+        actual = values_of(actual, dtype, xp)
+        dtype = actual.dtype.name
     chosen = tolerance or allowance.tolerance
     if tuple(actual.shape) != tuple(want.shape):
         if actual.size != want.size:
             return {"passed": False, "error": f"{name} has shape {actual.shape}, the reference {want.shape}"}
         actual = actual.reshape(want.shape)
     limits = {"terms": allowance.terms, "magnitude": allowance.magnitude, "depth": allowance.depth}
-    difference = compare(actual, want, chosen, xp, **limits)
+    difference = compare(actual, want, chosen, xp, dtype=dtype, **limits)
     return {**asdict(difference), "place": list(difference.place), "tolerance": chosen.name}
 
 

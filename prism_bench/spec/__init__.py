@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from prism_bench.spec.arguments import Array
     from prism_bench.spec.case import Device
+    from prism_bench.spec.dtypes import PRECISIONS, UNIT_ROUNDOFF, packed, unpacked, widened
     from prism_bench.spec.inputs import (
         ONE_BY_ONE,
         AnyArray,
@@ -26,17 +27,18 @@ if TYPE_CHECKING:
         whole,
     )
     from prism_bench.spec.peer import LIBRARIES, Peer
-    from prism_bench.spec.tolerance import PRECISIONS, UNIT_ROUNDOFF, Tolerance, widened
+    from prism_bench.spec.tolerance import Tolerance
 
 _HOMES = {
     "spec.arguments": ("Array",),
     "spec.case": ("Device",),
+    "spec.dtypes": ("PRECISIONS", "UNIT_ROUNDOFF", "packed", "unpacked", "widened"),
     "spec.inputs": (
         "ONE_BY_ONE", "AnyArray", "ArrayModule", "Domain", "Fill", "Runs", "as_drawn", "interval", "nonnegative",
         "positive", "real", "whole",
     ),
     "spec.peer": ("LIBRARIES", "Peer"),
-    "spec.tolerance": ("PRECISIONS", "UNIT_ROUNDOFF", "Tolerance", "widened"),
+    "spec.tolerance": ("Tolerance",),
 }  # fmt: skip
 _HOME = {name: f"prism_bench.{home}" for home, names in _HOMES.items() for name in names}
 
@@ -57,8 +59,10 @@ __all__ = [
     "as_drawn",
     "interval",
     "nonnegative",
+    "packed",
     "positive",
     "real",
+    "unpacked",
     "whole",
     "widened",
 ]

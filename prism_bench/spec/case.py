@@ -7,14 +7,13 @@ from functools import cached_property
 from math import prod
 from typing import Any
 
-import numpy as np
-
 from prism_bench import display
 from prism_bench.errors import SpecError, UsageError
 from prism_bench.spec import arguments
 from prism_bench.spec.correctness import Correctness
+from prism_bench.spec.dtypes import precision_of
 from prism_bench.spec.inputs import InputArray
-from prism_bench.spec.kernel import CUDA, Array, Golden, KernelSpec, Launch, Requirement, Rule, Zero
+from prism_bench.spec.kernel import CUDA, Array, Golden, KernelSpec, Launch, Requirement, Rule, Struct, Zero
 from prism_bench.spec.launch import COMPILERS_BLOCK, Instance, Passed
 from prism_bench.spec.workload import Edge, Workload, written
 from prism_bench.units import bytes_text, rate_text
@@ -42,8 +41,7 @@ class CaseSizes:
 
     def nbytes(self, argument: str) -> int:
         """Return the bytes that a buffer takes."""
-        dtype, count = self.elements(argument)
-        return count * np.dtype(dtype).itemsize
+        return prod(self.shape(argument)) * self.spec.array(argument).storage.itemsize
 
     @property
     def allocated_bytes(self) -> int:
@@ -112,7 +110,9 @@ class HostPlan:
         entry = step.entry or self.spec.entry
         if self.spec.language == CUDA:
             return Instance(entry)
-        names = step.arguments or tuple(argument.name for argument in self.spec.arguments)
+        if self.spec.constants:
+            raise SpecError(f"{self.case}: Constant '{self.spec.constants[0].name}' is for kernels in CUDA C++")
+        names = self.spec.passed(step)
         return Instance(entry, tuple(map(self._passed, names)), step.constants)
 
     def entries(self, device: Device) -> tuple[str, ...]:
@@ -124,7 +124,9 @@ class HostPlan:
         if isinstance(argument, Array):
             return Passed(name, argument.dtype, pointer=True, fact="16", dimensions=len(argument.shape.split()))
         value = argument.value(self.axes)
-        if value.dtype.kind not in "iu":
+        if isinstance(argument, Struct):
+            raise SpecError(f"{self.case}: structure '{name}' is for kernels in CUDA C++, not in {self.spec.language}")
+        if precision_of(argument.dtype) or value.dtype.kind not in "iu":
             return Passed(name, argument.dtype)
         return Passed(name, argument.dtype, fact="1" if value == 1 else "" if int(value) % 16 else "16")
 

@@ -10,6 +10,7 @@ import numpy as np
 from prism_bench.errors import SpecError
 from prism_bench.spec import arguments
 from prism_bench.spec.arguments import Array, FilledArray
+from prism_bench.spec.dtypes import precision_of, values_of, values_shape
 from prism_bench.spec.inputs import AnyArray, ArrayModule, Fill, InputArray, draw, input_of
 from prism_bench.spec.kernel import Golden, KernelSpec
 from prism_bench.spec.tolerance import Tolerance, underflow
@@ -102,7 +103,7 @@ class Correctness:
         lost = tolerance.underflows
         lost = arguments.call(lost, offered, where) if callable(lost) else lost
         if lost:  # in units of `terms`, as the magnitude is
-            smallest = underflow(np.dtype(self.spec.array(output).dtype))
+            smallest = underflow(precision_of(self.spec.array(output).dtype))
             magnitude = (0.0 if magnitude is None else magnitude) + lost * smallest / terms
         depth = arguments.call(tolerance.depth, offered, where) if tolerance.depth else 0.0
         if depth and (self.fills or self.golden):  # their terms are not independent: what they lose adds up
@@ -128,9 +129,17 @@ class Correctness:
 
     @np.errstate(all="ignore")
     def offered(self, arrays: Mapping[str, Any], xp: ModuleType, special: ModuleType | None) -> dict[str, Any]:
-        """Return what references and tolerances may ask for: float64 copies of the arrays, axes, `xp`, `special`."""
-        wide = {n: a.astype("float64") if a.dtype.kind == "f" else a for n, a in arrays.items()}
-        return {**self.axes, **wide, "xp": xp, "special": special}
+        """Return what references and tolerances may ask for: values of the arrays, axes, `xp`, `special`.
+
+        Floats of any type are float64. Scalars of a narrow type, and structures, are as the kernel gets them.
+        """
+        dtypes: dict[str, str] = {array.name: array.dtype for array in self.spec.arrays}
+        wide = {
+            name: values_of(array, dtypes[name] if name in dtypes else array.dtype.name, xp)
+            for name, array in arrays.items()
+        }
+        rounded = {scalar.name: scalar.seen(self.axes) for scalar in self.spec.scalars if scalar.is_rounded}
+        return {**self.axes, **rounded, **wide, "xp": xp, "special": special}
 
     def _given(self, golden: Golden, array: Array) -> InputArray:
         try:
@@ -142,7 +151,7 @@ class Correctness:
     def _golden_values(self, data: Mapping[str, Any], array: Array) -> "NDArray[Any]":
         """Return the golden values of `array`, in its shape."""
         value: Any
-        value, shape = data[array.name], array.extents(self.axes)
+        value, shape = data[array.name], values_shape(array.extents(self.axes), array.dtype)
         value = arguments.call(value, self.axes, f"{self.case}: golden {array.name}") if callable(value) else value
         try:
             return np.broadcast_to(np.asarray(value), shape)
@@ -153,6 +162,8 @@ class Correctness:
         """Return the reference's output in its shape; raise a SpecError if it is no array of numbers, such as None."""
         try:
             array = xp.asarray(value)
+            if array.dtype.kind == "V":  # a float type of another package, such as ml_dtypes
+                array = array.astype("float64")
         except (TypeError, ValueError, NotImplementedError):
             array = None
         if array is None or array.dtype.kind not in "biufc":
@@ -160,7 +171,7 @@ class Correctness:
                 f"{self.case}: reference returned {type(value).__name__} for {output.name}, not numbers "
                 f"({arguments.defined_at(self.spec.reference)})"
             )
-        shape = output.extents(self.axes)
+        shape = values_shape(output.extents(self.axes), output.dtype)
         if array.size != int(np.prod(shape, dtype=np.int64)):
             raise SpecError(f"{self.case}: reference gives {output.name} of shape {array.shape}, not {shape}")
         return array.reshape(shape)

@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from prism_bench.spec.dtypes import PAIRS, stored
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 AnyArray: TypeAlias = Any  # an array of NumPy or of CuPy; CuPy has no stubs
 ArrayModule: TypeAlias = ModuleType  # numpy or cupy
-DType: TypeAlias = "np.dtype[Any]"
 
 
 @dataclass(frozen=True)
@@ -230,7 +231,8 @@ def draw(
 
 
 def _block(fill: Fill, count: int, dtype: str, rng: np.random.Generator, axes: Mapping[str, Any]) -> "NDArray[Any]":
-    return np.asarray(fill.draw(rng, count, axes)).astype(dtype).reshape(-1)
+    drawn = np.asarray(fill.draw(rng, 2 * count if dtype in PAIRS else count, axes)).reshape(-1)
+    return stored(drawn, dtype)
 
 
 def _kept_block(fill: Fill, dtype: str, rng: np.random.Generator, axes: Mapping[str, Any]) -> "NDArray[Any]":
@@ -263,7 +265,7 @@ _LOCK = Lock()  # threads may draw the next inputs
 
 def input_of(array: object, dtype: str) -> InputArray:
     """Return an input with the values of `array`, such as golden data."""
-    values = np.ascontiguousarray(array, dtype)
+    values = np.ascontiguousarray(stored(np.asarray(array), dtype))
     flat = values.reshape(-1)
     if flat.size > BLOCK:
         raise ValueError(f"given data may hold {BLOCK} values at most, not {flat.size}")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from prism_bench.errors import SpecError, unknown
 from prism_bench.spec import arguments as byname
-from prism_bench.spec.arguments import Array, FilledArray, In, InOut, Out, Scalar, Scratch, Size
+from prism_bench.spec.arguments import Array, Constant, FilledArray, In, InOut, Out, Scalar, Scratch, Size, Struct
 from prism_bench.spec.launch import Launch, LaunchCard, Requirement, TensorMap, Zero
 from prism_bench.spec.metric import Budget
 from prism_bench.spec.peer import KernelCall, Peer, as_peer
@@ -19,8 +19,8 @@ from prism_bench.spec.workload import LABELS, STAGES, Chain, Edge, Rule, Tune, V
 from prism_bench.units import count_text
 
 __all__ = [
-    "STAGES", "Array", "Chain", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Peer", "Requirement",
-    "Rule", "Scalar", "Scratch", "Size", "TensorMap", "Tune", "Variant", "Zero",
+    "STAGES", "Array", "Chain", "Constant", "Edge", "Golden", "In", "InOut", "KernelSpec", "Launch", "Out", "Peer",
+    "Requirement", "Rule", "Scalar", "Scratch", "Size", "Struct", "TensorMap", "Tune", "Variant", "Zero",
 ]  # fmt: skip
 
 CUDA = "cuda"  # the language of a `.cu` file; the others are named by the suffix of a kernel's file
@@ -130,6 +130,16 @@ class KernelSpec:
         return tuple(argument for argument in self.arguments if isinstance(argument, FilledArray))
 
     @property
+    def constants(self) -> tuple[Constant, ...]:
+        """Inputs in variables of the source."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, Constant))
+
+    @property
+    def scalars(self) -> tuple[Scalar, ...]:
+        """Arguments passed by value."""
+        return tuple(argument for argument in self.arguments if isinstance(argument, Scalar))
+
+    @property
     def outputs(self) -> tuple[Array, ...]:
         """Buffers that the kernel writes, without scratch."""
         return tuple(array for array in self.arrays if array.writes)
@@ -155,6 +165,8 @@ class KernelSpec:
         missing = sorted(set(self.only_labels or ()) - set(self.workloads))
         if missing:
             raise SpecError(f"{self.label_in_errors}: only_labels names {', '.join(missing)}, which has no workload")
+        if self.callable is not None and self.constants:
+            raise SpecError(f"{self.label_in_errors}: a callable sets no Constant; '{self.constants[0].name}' is one")
         self._check_tolerances()
         complaints = (chain.complaint(self.arguments, self.variants) for chain in self.chains)
         complaint = next(filter(None, complaints), None)
@@ -217,6 +229,10 @@ class KernelSpec:
         if not isinstance(argument, Array):
             raise SpecError(f"{self.label_in_errors}: argument '{name}' is no array")
         return argument
+
+    def passed(self, step: Launch) -> tuple[str, ...]:
+        """Return the names of the arguments that a launch passes, in order."""
+        return step.arguments or tuple(a.name for a in self.arguments if not isinstance(a, Constant))
 
     def tolerance_of(self, output: str) -> Tolerance:
         """Return the tolerance of one output."""

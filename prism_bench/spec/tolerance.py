@@ -1,26 +1,19 @@
-"""Tolerances: how far an output may be from its float64 reference, and precisions that values are rounded to."""
+"""Tolerances: how far an output may be from its float64 reference, and the comparison with it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from inspect import signature
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from prism_bench.spec.inputs import AnyArray, ArrayModule, DType
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+from prism_bench.spec.dtypes import UNIT_ROUNDOFF, Precision, precision_of, stored, values_of
+from prism_bench.spec.inputs import AnyArray, ArrayModule
 
 # Tolerances: how far an output may be from its float64 reference, and the comparison with it.
 #
 # The classes are those of the project's catalogue: exact, element-wise (ulp), normalising, reduction, product,
 # normwise. In comparisons arrays belong to NumPy or CuPy; the caller passes the module that owns them.
-
-UNIT_ROUNDOFF = {"float16": 2.0**-11, "float32": 2.0**-24, "float64": 2.0**-53}
-_SMALLEST_EXPONENT = {"float16": -24, "float32": -149, "float64": -1074}
 
 
 @dataclass(frozen=True)
@@ -125,9 +118,9 @@ def absolute(limit: float) -> Tolerance:
     return Tolerance("absolute", floor=limit)
 
 
-def underflow(dtype: DType) -> float:
-    """Return half of the smallest number of the type, the largest error of what underflows; 0 for integers."""
-    return 2.0 ** (_SMALLEST_EXPONENT[dtype.name] - 1) if dtype.kind == "f" else 0.0
+def underflow(precision: Precision | None) -> float:
+    """Return half of the smallest number of the format, the largest error of what underflows; 0 for integers."""
+    return 2.0 ** (precision.smallest - 1) if precision else 0.0
 
 
 _PIECE = 1 << 26  # elements compared at a time on a device: half a gigabyte for each float64 copy
@@ -177,11 +170,14 @@ def compare(
     terms: Any = 0.0,
     magnitude: AnyArray = None,
     depth: float = 0.0,
+    dtype: str = "",
 ) -> Comparison:
     """Compare an output with its reference; `terms`, `magnitude` and `depth` are the tolerance's, already evaluated.
 
-    The output is read in pieces: float64 copies of all of it may not fit into memory with it.
+    `dtype` is the type of the output's elements where the array has their bits. Floats are compared in float64. The
+    output is read in pieces: float64 copies of all of it may not fit into memory with it.
     """
+    dtype = dtype or actual.dtype.name
     if actual.size == 0:
         return Comparison(True, 0, 0, 0.0, 0.0, 0.0, (), 0.0, 0.0)
     got, want = actual.reshape(-1), expected.reshape(-1)
@@ -189,7 +185,8 @@ def compare(
     peak = _peak(want, tolerance, xp)
     step = HOST_PIECE if xp is np else _PIECE
     pieces = [slice(at, at + step) for at in range(0, got.size, step)]
-    parts = [_part(got, want, piece, tolerance, xp, terms=terms, magnitude=flat, peak=peak) for piece in pieces]
+    limits = {"terms": terms, "magnitude": flat, "peak": peak}
+    parts = [_part(got, want, piece, tolerance, xp, dtype=dtype, **limits) for piece in pieces]
     worst = max(parts, key=lambda part: (part.excess, part.error))
     differing = sum(part.differing for part in parts)
     norm = _norm_error(parts, _least_norm(flat, depth, got.size, xp))
@@ -213,23 +210,28 @@ def _part(
     tolerance: Tolerance,
     xp: ArrayModule,
     *,
+    dtype: str,
     terms: Any,
     magnitude: AnyArray,
     peak: float,
 ) -> _PieceResult:
     """Compare one piece; `magnitude` is flat, `peak` is the largest finite size of the reference."""
-    dtype = actual.dtype
-    wanted = expected[piece].astype(dtype) if tolerance.name.startswith("exact") else expected[piece]
-    wide = "float64" if dtype.kind == "f" else dtype
-    got, want = _overflown(actual[piece].astype(wide), wanted.astype(wide), dtype, xp)
+    precision, want = precision_of(dtype), expected[piece]
+    got = values_of(actual[piece], dtype, xp)
+    if tolerance.name.startswith("exact"):
+        want = values_of(stored(want, dtype, xp), dtype, xp)
+    if precision:
+        got, want = _overflown(got, want.astype("float64"), precision, xp)
+    else:
+        want = want.astype(got.dtype)
     error, period = _error(got, want, xp), tolerance.period
     if period is not None:  # the shorter direction around a circle
         error = xp.where(xp.isfinite(error), xp.minimum(error, xp.abs(period - error)), error)
     if magnitude is not None and magnitude.size > 1:
         magnitude = magnitude[piece]
-    allowed = _allowed(want, dtype, tolerance, xp, terms=terms, magnitude=magnitude, peak=peak)
+    allowed = _allowed(want, precision, tolerance, xp, terms=terms, magnitude=magnitude, peak=peak)
     at, excess = _worst(error, allowed, xp)
-    squares = _squares(xp.maximum(error - underflow(dtype), 0.0), want, xp)
+    squares = _squares(xp.maximum(error - underflow(precision), 0.0), want, xp)
     return _PieceResult(
         differing=int((~(error <= allowed)).sum()),
         max_error=float(error.max()),
@@ -257,14 +259,16 @@ def _peak(want: AnyArray, tolerance: Tolerance, xp: ArrayModule) -> float:
     return max(float(xp.where(xp.isfinite(piece), xp.abs(piece), 0.0).max()) for piece in pieces)
 
 
-def _overflown(got: AnyArray, want: AnyArray, dtype: DType, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
+def _overflown(got: AnyArray, want: AnyArray, precision: Precision, xp: ArrayModule) -> tuple[AnyArray, AnyArray]:
     """Return both with the least number that overflows instead of the infinity that it is rounded to.
 
-    An infinity in the reference itself stays one, and only an infinity is equal to it.
+    An infinity in the reference itself stays one, and only an infinity is equal to it; of 8 bits the largest number
+    is, too, to which conversions of CUDA saturate.
     """
-    if dtype.kind != "f":
-        return got, want
-    most = float(np.finfo(dtype).max) * (1 + UNIT_ROUNDOFF[dtype.name] if dtype.name != "float64" else 1)
+    most = precision.largest * (1 + UNIT_ROUNDOFF[precision.name] if precision.name != "float64" else 1)
+    if precision.eight:
+        end = xp.copysign(precision.largest, want)
+        want = xp.where(xp.isinf(want) & ((got == end) | (not precision.has_infinity)), end, want)
     finite = xp.isfinite(want)
     if not _all_finite(got, xp):
         got = xp.where(finite & xp.isinf(got), xp.copysign(most, got), got)
@@ -290,31 +294,36 @@ def _all_finite(values: AnyArray, xp: ArrayModule) -> bool:
 
 
 def _allowed(
-    want: AnyArray, dtype: DType, tolerance: Tolerance, xp: ArrayModule, *, terms: Any, magnitude: AnyArray, peak: float
+    want: AnyArray,
+    precision: Precision | None,
+    tolerance: Tolerance,
+    xp: ArrayModule,
+    *,
+    terms: Any,
+    magnitude: AnyArray,
+    peak: float,
 ) -> AnyArray:
     if tolerance.name == "exact except":
         return xp.where(magnitude, terms, 0.0)
-    if want.dtype.kind != "f":
+    if precision is None:
         return xp.full(want.shape, tolerance.floor)
     size = xp.where(xp.isfinite(want), xp.abs(want), 0.0)
     if tolerance.relative == float("inf"):
         return xp.where(xp.isfinite(want), xp.inf, 0.0)
-    allowed = xp.maximum(tolerance.relative * size, max(tolerance.floor, underflow(dtype)))
+    allowed = xp.maximum(tolerance.relative * size, max(tolerance.floor, underflow(precision)))
     allowed = xp.maximum(allowed, tolerance.floor_of_peak * peak)
     if tolerance.ulps:
-        allowed = xp.maximum(allowed, tolerance.ulps * _ulp(size, dtype, xp))
+        allowed = xp.maximum(allowed, tolerance.ulps * _ulp(size, precision, xp))
     if magnitude is not None:
         summed = terms * magnitude
         allowed = xp.maximum(allowed, xp.where(xp.isfinite(summed), summed, 0.0))
     return allowed
 
 
-def _ulp(size: AnyArray, dtype: DType, xp: ArrayModule) -> AnyArray:
-    """Return the gap to the next float of `dtype` above `size`."""
-    digits = {"float16": 11, "float32": 24, "float64": 53}[dtype.name]
-    smallest = _SMALLEST_EXPONENT[dtype.name]
-    exponent = xp.where(size > 0, xp.frexp(size)[1] - digits, smallest)
-    return xp.ldexp(1.0, xp.maximum(exponent, smallest))
+def _ulp(size: AnyArray, precision: Precision, xp: ArrayModule) -> AnyArray:
+    """Return the gap to the next number of the format above `size`."""
+    exponent = xp.where(size > 0, xp.frexp(size)[1] - precision.digits, precision.smallest)
+    return xp.ldexp(1.0, xp.maximum(exponent, precision.smallest))
 
 
 def _worst(error: AnyArray, allowed: AnyArray, xp: ArrayModule) -> tuple[int, float]:
@@ -348,67 +357,3 @@ def _norm_error(parts: list[_PieceResult], least: float) -> float:
     scale = max(sum(part.squared_size for part in parts) ** 0.5, least)
     total = sum(part.squared_error for part in parts) ** 0.5
     return total / scale if scale > 0 else total
-
-
-# Precisions of numbers: how values are rounded to each, the type that carries their bits, and back.
-#
-# float16, bfloat16 and e4m3 (`float8`: 4 bits of exponent, 3 of fraction, largest value 448, no infinity) are those of
-# IEEE 754, of Google's TPUs and of the OCP's 8-bit floating point specification; tf32 is a float32 of which a product
-# uses 10 bits of the fraction, and three_bfloat16 one that is the sum of three bfloat16, exactly. NumPy has neither
-# bfloat16 nor e4m3: unsigned integers carry their bits.
-
-_CODES = np.arange(127)  # of what is not negative in e4m3, in order; 127 is the NaN
-_E4M3 = np.where(_CODES < 8, _CODES * 2.0**-9, (8 + _CODES % 8) * 2.0 ** (_CODES // 8 - 10.0))
-_E4M3_ALL = np.concatenate([_E4M3, [np.nan], -_E4M3, [np.nan]])
-
-
-@dataclass(frozen=True)
-class Precision:
-    """Format of numbers. `dtype` is the NumPy type that carries them, `bits` is the size of one in memory."""
-
-    name: str
-    dtype: str
-    bits: int
-
-    def narrowed(self, values: "NDArray[Any]") -> "NDArray[Any]":
-        """Return the nearest numbers of this precision, ties to even, in `dtype`; e4m3 stops at its largest."""
-        if self.name == "float8":
-            return _to_e4m3(np.asarray(values, "float64"))
-        if self.name in ("bfloat16", "tf32"):
-            kept = _cut(np.asarray(values, "float32"), 16 if self.name == "bfloat16" else 13)
-            return (kept >> 16).astype("uint16") if self.name == "bfloat16" else kept.view("float32")
-        with np.errstate(over="ignore"):
-            return np.asarray(values).astype(self.dtype)
-
-
-PRECISIONS = MappingProxyType({
-    name: Precision(name, dtype, np.dtype(dtype).itemsize * 8)
-    for name, dtype in (("float64", "float64"), ("float32", "float32"),
-                        ("three_bfloat16", "float32"), ("tf32", "float32"), ("float16", "float16"),
-                        ("bfloat16", "uint16"), ("float8", "uint8"))
-})  # fmt: skip
-
-
-def widened(array: AnyArray, xp: ArrayModule) -> AnyArray:
-    """Return the values of bits, by their type (uint16: bfloat16, uint8: e4m3), and other arrays as they are."""
-    if array.dtype == np.uint16:
-        return (array.astype("uint32") << 16).view(xp.float32).astype("float64")
-    return xp.asarray(_E4M3_ALL)[array] if array.dtype == np.uint8 else array
-
-
-def _cut(values: "NDArray[np.float32]", bits: int) -> "NDArray[np.uint32]":
-    """Return float32 bits rounded to nearest even where the last `bits` are cut off; infinities and NaN stay."""
-    raw = values.view("uint32")
-    odd = raw >> np.uint32(bits) & np.uint32(1)
-    rounded = raw + np.uint32((1 << bits - 1) - 1) + odd
-    kept = np.where(np.isfinite(values), rounded, raw) & ~np.uint32((1 << bits) - 1)
-    return np.where(np.isnan(values), np.uint32(0x7FC00000), kept)
-
-
-def _to_e4m3(values: "NDArray[np.float64]") -> "NDArray[np.uint8]":
-    size = np.abs(values)
-    above = np.clip(np.searchsorted(_E4M3, size), 1, 126)
-    up, down = _E4M3[above] - size, size - _E4M3[above - 1]
-    code = np.where((up < down) | ((up == down) & (above % 2 == 0)), above, above - 1)
-    code = np.where(size >= _E4M3[-1], 126, code)
-    return np.where(np.isnan(values), 127, code + np.where(np.signbit(values), 128, 0)).astype("uint8")

@@ -52,7 +52,7 @@ def _counted(case: Case, runnable: EmulatorRunnable) -> CaseTraffic:
     steps = [step for step in runnable.steps if isinstance(step, Launch)]
     counts = [report.traffic for report in runnable.reports if report.traffic is not None]
     for step, counted in zip(steps, counts, strict=True):
-        names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
+        names = case.spec.passed(step)
         for row in counted.arguments:
             argument, unique = case.spec.argument(names[row.argument]), row.unique_read + row.unique_written
             is_scratch = isinstance(argument, Array) and argument.scratch

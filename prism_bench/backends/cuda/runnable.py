@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from math import prod
 from types import MappingProxyType, ModuleType
@@ -27,6 +28,7 @@ from prism_bench.backends.cuda.timers import (
     library_module,
 )
 from prism_bench.compilation import sass_hash
+from prism_bench.compilation.cubin import check_sizes, variable_of
 from prism_bench.compilation.languages import (
     BuildRequest,
     BuiltCode,
@@ -41,7 +43,7 @@ from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.spec import arguments
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
-from prism_bench.spec.kernel import CUDA, Array, InOut, Launch, TensorMap, Zero
+from prism_bench.spec.kernel import CUDA, Array, Constant, InOut, Launch, Struct, TensorMap, Zero
 from prism_bench.spec.launch import MAP_BYTES, CardParameter, LaunchCard
 from prism_bench.units import count_text
 
@@ -294,6 +296,8 @@ def _numbers(kind: Any, values: Sequence[int]) -> Any:
 
 _END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory
 _STATIC_SHARED = 48 << 10
+_POINTER_BYTES = 8
+_HOLDERS: dict[int, object] = {}  # by address of a variable: the content that was written last
 # Each step of a launch plan with its built and loaded kernel; None for a zero fill.
 _Built = tuple[BuiltCode, BuildRequest]
 _Loaded = list[tuple[Launch | Zero, tuple[BuiltKernel, Any] | None]]
@@ -307,7 +311,7 @@ class CudaRunnable(Runnable):
     ) -> None:
         self._cupy, self._device, self._harness, self.case = cupy, device, harness, case
         self._steps = case.plan.steps(device)
-        self._buffers = {a.name: cupy.empty(case.sizes.shape(a.name), a.dtype) for a in case.spec.arrays}
+        self._buffers = {a.name: cupy.empty(case.sizes.shape(a.name), a.storage) for a in case.spec.arrays}
         self._pristine = {}
         self.reset(inputs)
         self._compiled = self._compile(cache=True)
@@ -319,7 +323,7 @@ class CudaRunnable(Runnable):
             call()
 
     def reset(self, inputs: Mapping[str, InputArray]) -> None:
-        self.inputs = inputs
+        self.inputs, self._version = inputs, object()
         self._cupy.cuda.runtime.deviceSynchronize()  # a launch that still runs would count on in what is cleared here
         for array in self.case.spec.arrays:
             self._reset_one(array, inputs)
@@ -340,7 +344,7 @@ class CudaRunnable(Runnable):
         spec = self.case.spec
         outputs = {output.name: self._buffers[output.name] for output in spec.outputs}
         scratch = [self._buffers[array.name] for array in spec.arrays if array.scratch]
-        read_only = [self._buffers[array.name] for array in spec.inputs if not isinstance(array, InOut)]
+        read_only = [self._buffers[a.name] for a in spec.inputs if not isinstance(a, InOut | Constant)]
         inputs = [*read_only, *self._pristine.values()]
         return CudaGuard(
             self._cupy, self._device, outputs, in_place=self._pristine, scratch=scratch, inputs=inputs, key=key
@@ -367,7 +371,7 @@ class CudaRunnable(Runnable):
             return {"launches": 0}
         return {
             **code_facts(*self._compiled),
-            "launches": len(self._calls),
+            "launches": len(self._kernels),
             "plan": [self._step_text(step) for step in self._steps],
         }
 
@@ -394,12 +398,12 @@ class CudaRunnable(Runnable):
         self._calls = self._bound(self._kernels)
 
     def put(self, name: str, values: np.ndarray) -> None:
-        buffer = self._buffers[name]
+        buffer, self._version = self._buffers[name], object()
         buffer.data.copy_from_host_async(values.ctypes.data, buffer.nbytes)
 
     def take(self, name: str, other: Runnable, theirs: str) -> None:
         assert isinstance(other, CudaRunnable), "cases share buffers on one backend"
-        buffer = self._buffers[name]
+        buffer, self._version = self._buffers[name], object()
         buffer.data.copy_from_device_async(other._buffers[theirs].data, buffer.nbytes)
 
     def fetch(self, name: str, out: np.ndarray) -> None:
@@ -408,7 +412,7 @@ class CudaRunnable(Runnable):
 
     def renew(self, names: Iterable[str]) -> None:
         for name in names:
-            self._buffers[name] = self._cupy.empty(self.case.sizes.shape(name), self.case.spec.argument(name).dtype)
+            self._buffers[name] = self._cupy.empty(self.case.sizes.shape(name), self.case.spec.array(name).storage)
         self._calls = self._bound(self._kernels)
 
     def _load(self, built: _Built | None) -> _Loaded:
@@ -424,7 +428,37 @@ class CudaRunnable(Runnable):
 
     def _bound(self, kernels: _Loaded) -> tuple[Callable[[], object], ...]:
         """Return the steps as calls on the present buffers; they go to the stream that is current when called."""
-        return tuple(self._call_for(step, kernel) for step, kernel in kernels)
+        calls = tuple(self._call_for(step, kernel) for step, kernel in kernels)
+        variables = self._variables(kernels) if self.case.spec.constants else []
+        return (partial(self._write_constants, variables), *calls) if variables else calls
+
+    def _variables(self, kernels: _Loaded) -> list[tuple[str, Any]]:
+        """Return the variables of the loaded code that hold constants, as arrays, each with its argument's name."""
+        variables: list[tuple[str, Any]] = []
+        loaded = {(kernel[0].path, step.cooperative) for step, kernel in kernels if isinstance(step, Launch) and kernel}
+        for path, cooperative in sorted(loaded):
+            module, cubin = (
+                self._cupy.RawModule(path=str(path), enable_cooperative_groups=cooperative),
+                path.read_bytes(),
+            )
+            for constant in self.case.spec.constants:
+                buffer = self._buffers[constant.name]
+                symbol, size = variable_of(constant.variable, cubin)
+                if size != buffer.nbytes:
+                    raise SpecError(
+                        f"{self.case.name}: Constant '{constant.name}' has {buffer.nbytes} bytes; the variable "
+                        f"'{constant.variable}' has {size}"
+                    )
+                array = self._cupy.ndarray(buffer.shape, buffer.dtype, memptr=module.get_global(symbol))
+                variables.append((constant.name, array))
+        return variables
+
+    def _write_constants(self, variables: list[tuple[str, Any]]) -> None:
+        """Enqueue: the variables hold this case's constants, which another case of the same code may have replaced."""
+        for name, variable in variables:
+            if _HOLDERS.get(variable.data.ptr) is not self._version:
+                variable.data.copy_from_device_async(self._buffers[name].data, variable.nbytes)
+                _HOLDERS[variable.data.ptr] = self._version
 
     def _call_for(self, step: Launch | Zero, loaded: tuple[BuiltKernel, Any] | None) -> Callable[[], object]:
         if isinstance(step, Zero):
@@ -435,9 +469,12 @@ class CudaRunnable(Runnable):
         if built.card is not None:
             return self._carded_call(step, built.card, kernel)
         extents = LaunchExtents(_triple(step.grid), _triple(step.block), step.shared)
-        names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
+        names = self.case.spec.passed(step)
         maps = {wanted.name: tensor_map(wanted, self._buffers[wanted.name]) for wanted in step.maps}
         values = tuple(maps[name] if name in maps else self._value(name) for name in names)
+        if built.path.suffix == ".cubin":
+            sizes = [_POINTER_BYTES if _is_array(value) else value.nbytes for value in values]
+            check_sizes(built.symbol, sizes, built.path.read_bytes(), f"{self.case.name}: the launch")
         if step.overlaps and self._device.compute_capability >= FIRST_CAPABILITY:
             stream = self._cupy.cuda.get_current_stream
             return overlapping_call(kernel.kernel.ptr, extents, values, lambda: stream().ptr)
@@ -445,7 +482,7 @@ class CudaRunnable(Runnable):
 
     def _carded_call(self, step: Launch, card: LaunchCard, kernel: Any) -> Callable[[], object]:
         """Return the call of a kernel that another compiler made, with memory for its own use."""
-        names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
+        names = self.case.spec.passed(step)
         card, grid = card.passing(names), _triple(step.grid)
         needed = scratch_bytes(card, grid)
         scratch = self._cupy.zeros(needed, self._cupy.uint8) if needed else None
@@ -470,7 +507,10 @@ class CudaRunnable(Runnable):
 
     def _value(self, name: str) -> Any:
         argument = self.case.spec.argument(name)
-        return self._buffers[name] if isinstance(argument, Array) else argument.value(self.case.axes)
+        if isinstance(argument, Array):
+            return self._buffers[name]
+        value = argument.value(self.case.axes)
+        return np.array([value]) if isinstance(argument, Struct) else value  # of one element: CuPy passes it by value
 
     def _step_text(self, step: Launch | Zero) -> str:
         """Return a step in short: two builds with the same steps and machine code are the same on the device."""
@@ -562,7 +602,7 @@ class CudaCalled(CudaRunnable):
         }
 
     def _checked(self, name: str, array: Any) -> Any:
-        shape, dtype = self.case.sizes.shape(name), self.case.spec.array(name).dtype
+        shape, dtype = self.case.sizes.shape(name), self.case.spec.array(name).storage.name
         if (tuple(array.shape), str(array.dtype)) != (shape, dtype):
             raise SpecError(
                 f"{self.case.name}: the callable returns '{name}' as {array.dtype}{list(array.shape)}; the spec "

@@ -165,7 +165,8 @@ class Chunks:
     def _outputs(self) -> dict[str, HostArray]:
         outputs = self._case.spec.outputs
         return {
-            output.name: self._flow.host_array(self._case.sizes.shape(output.name), output.dtype) for output in outputs
+            output.name: self._flow.host_array(self._case.sizes.shape(output.name), output.storage)
+            for output in outputs
         }
 
     def _pinned(self, values: HostArray) -> HostArray:

@@ -19,9 +19,9 @@ from prism_bench.errors import BackendUnavailable, CompilationFailed, Measuremen
 from prism_bench.extensions.fusion.program import FusionProgram, Product
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.spec.case import Case
+from prism_bench.spec.dtypes import PRECISIONS
 from prism_bench.spec.inputs import InputArray, input_of
 from prism_bench.spec.kernel import KernelSpec
-from prism_bench.spec.tolerance import PRECISIONS
 
 _CLOCK = "cold_time"
 _SEEDS = (0, 1)

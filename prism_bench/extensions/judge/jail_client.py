@@ -391,6 +391,10 @@ class JailedModule:
             raise BackendUnavailable(findings[0].message)
         return frame.message.report
 
+    def set_symbol(self, name: str, value: np.ndarray) -> None:
+        """Raise a BackendUnavailable: a cell keeps no variables between launches."""
+        raise BackendUnavailable(f"a judge sets no variable of a source: '{name}' has to be an argument of the kernel")
+
     def close(self) -> None:
         """Do nothing: the cell owns the build."""
 

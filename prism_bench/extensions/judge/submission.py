@@ -496,7 +496,7 @@ def _launch(step: Launch, spec: KernelSpec) -> CardLaunch:
         _whole(step.grid),
         _whole(step.block),
         step.shared,
-        step.arguments or tuple(argument.name for argument in spec.arguments),
+        spec.passed(step),
         cooperative=step.cooperative,
         constants=dict(map(_constant, step.constants.items())),
         maps=tuple(CardMap(tensor.name, tensor.lines, tensor.box, tensor.tf32) for tensor in step.maps),
@@ -596,7 +596,7 @@ def judged_spec(task: KernelSpec, submission: Submission, cards: tuple[LaunchCar
 def check_scratch(case: Case, most: int = _LARGEST_SCRATCH) -> None:
     """Raise a SpecError if the scratch of a case takes more bytes than `most`."""
     scratch = [array for array in case.spec.arrays if array.scratch]
-    size = sum(prod(case.sizes.shape(array.name)) * np.dtype(array.dtype).itemsize for array in scratch)
+    size = sum(prod(case.sizes.shape(array.name)) * array.storage.itemsize for array in scratch)
     if size > most:
         raise SpecError(f"{case.name}: scratch of {bytes_text(size)}; at most {bytes_text(most)} are given")
 

@@ -32,6 +32,7 @@ from prism_bench.io.workers import children_of
 from prism_bench.measure.sampling import median_interval
 from prism_bench.run.verification import KnownReference, compare_outputs, passed, verify
 from prism_bench.spec.case import Case, Device
+from prism_bench.spec.dtypes import stored
 from prism_bench.spec.inputs import ONE_BY_ONE, InputArray
 from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.workload import Workload
@@ -303,7 +304,7 @@ def passing_idlers(backend: Backend, case: Case, seed: int = 0) -> tuple[str, ..
 
 
 def _idlers(case: Case, arrays: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    shapes = {output.name: (case.sizes.shape(output.name), np.dtype(output.dtype)) for output in case.spec.outputs}
+    shapes = {output.name: (case.sizes.shape(output.name), output.storage) for output in case.spec.outputs}
     yield "nothing", {output.name: _untouched(case, output.name, arrays) for output in case.spec.outputs}
     for constant in _CONSTANTS:
         yield (
@@ -323,7 +324,7 @@ def _right_for(case: Case, seed: int) -> dict[str, Any]:
     dtypes = {output.name: output.dtype for output in case.spec.outputs}
     with np.errstate(over="ignore", invalid="ignore"):
         expected = case.correctness.expected(arrays, np, host_special)
-        return {name: np.asarray(output).astype(dtypes[name]) for name, output in expected.items()}
+        return {name: stored(output, dtypes[name]) for name, output in expected.items()}
 
 
 def _untouched(case: Case, name: str, arrays: Mapping[str, Any]) -> Any:
@@ -331,7 +332,7 @@ def _untouched(case: Case, name: str, arrays: Mapping[str, Any]) -> Any:
     array, shape = case.spec.array(name), case.sizes.shape(name)
     if array.reads:
         return np.array(arrays[name]).reshape(shape)
-    content = np.empty(shape, array.dtype)
+    content = np.empty(shape, array.storage)
     content.reshape(-1).view(np.uint8)[:] = array.first_byte
     return content
 

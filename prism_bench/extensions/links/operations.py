@@ -7,8 +7,9 @@ from math import prod
 import numpy as np
 
 from prism_bench.errors import UsageError, unknown
+from prism_bench.spec.dtypes import UNIT_ROUNDOFF
 from prism_bench.spec.inputs import AnyArray, ArrayModule
-from prism_bench.spec.tolerance import UNIT_ROUNDOFF, Tolerance, exact, normwise
+from prism_bench.spec.tolerance import Tolerance, exact, normwise
 
 Axes = Mapping[str, int]
 Inputs = Sequence[Mapping[str, AnyArray]]  # by device

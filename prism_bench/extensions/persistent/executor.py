@@ -436,7 +436,7 @@ class ServedRunnable(Runnable):
             if array.reads:
                 content = np.asarray(inputs[array.name].on(np)).reshape(shape)
             else:
-                content = np.empty(shape, array.dtype)
+                content = np.empty(shape, array.storage)
                 content.reshape(-1).view(np.uint8)[:] = array.first_byte
             self._executor.write(self._name, array.name, content)
 

@@ -217,7 +217,11 @@ def program_of(name: str, case: Case | None, device: Device) -> Program:
     """Return the case's plan on `device`, or the empty item; UsageError if a plan cannot be served."""
     if case is None:
         return Program(name)
-    arrays = {a.name: Field(case.sizes.shape(a.name), a.dtype, a.first_byte, a.reads) for a in case.spec.arrays}
+    arrays = {a.name: Field(case.sizes.shape(a.name), a.storage.name, a.first_byte, a.reads) for a in case.spec.arrays}
+    if case.spec.constants:
+        raise UsageError(
+            f"{case.name}: a program that is served has no variables; '{case.spec.constants[0].name}' is one"
+        )
     steps = tuple(_step(case, step) for step in case.plan.steps(device) if not getattr(step, "is_empty", False))
     return Program(name, steps, arrays, case.spec.source_file, case.spec.options)
 
@@ -231,7 +235,7 @@ def _step(case: Case, step: Launch | Zero) -> ServedStep:
         raise UsageError(f"{case.name} cannot be served: {shape}")
     if step.maps:
         raise UsageError(f"{case.name} cannot be served: {entry} copies by tensor maps, which only its own launch has")
-    names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
+    names = case.spec.passed(step)
     arguments = map(case.spec.argument, names)
     values = tuple(a.name if isinstance(a, Array) else a.value(case.axes) for a in arguments)
     return ServedStep(entry, grid, block[0], step.shared, values)

@@ -270,7 +270,7 @@ class Prepared:
     def _host_array(self, buffer: str) -> np.ndarray:
         stage, argument = place_of(buffer)
         case = self.runnables[stage].case
-        array = self.flow.host_array(case.sizes.shape(argument), case.spec.argument(argument).dtype)
+        array = self.flow.host_array(case.sizes.shape(argument), case.spec.array(argument).storage)
         if argument in self.inputs[stage]:
             array[...] = self.inputs[stage][argument].on(np)
         return array

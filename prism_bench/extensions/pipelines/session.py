@@ -38,7 +38,8 @@ def check_stages(prepared: Prepared) -> list[Entry]:
         inputs: dict[str, InputArray] = {}
         for array in stage.case.spec.inputs:
             content = runnable.arrays([array.name])[array.name]
-            inputs[array.name] = input_of(content.get() if hasattr(content, "get") else content.copy(), array.dtype)
+            content = content.get() if hasattr(content, "get") else content.copy()
+            inputs[array.name] = input_of(content, array.storage.name)
         runnable()
         outputs = runnable.arrays([output.name for output in stage.case.spec.outputs])
         compared = compare_outputs(prepared.backend, stage.case, inputs, outputs, 0)

@@ -159,7 +159,7 @@ def _named(case: Case, step: Launch | Zero) -> tuple[str, ...]:
     """Return the arrays that a step is given, each once."""
     if isinstance(step, Zero):
         return (step.name,)
-    names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
+    names = case.spec.passed(step)
     return tuple(dict.fromkeys(name for name in names if isinstance(case.spec.argument(name), Array)))
 
 

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from prism_bench.backends.cuda.runnable import block_of, card_values, launch_facts, scratch_bytes
-from prism_bench.compilation.cubin import elf_entries
+from prism_bench.compilation.cubin import check_sizes
 from prism_bench.errors import BackendUnavailable, SpecError, VerificationFailed
 from prism_bench.extensions.judge.referee.messages import (
     ANSWERS,
@@ -226,10 +226,12 @@ def case_plan(case: Case, device: Device, code: ContestantCode) -> tuple[CasePla
     if case.spec.language != CUDA and not code.instances:
         refusal = f"a kernel in {case.spec.language} has parameters that only its own compiler knows"
     steps = [step for step in case.plan.steps(device) if isinstance(step, Zero) or not step.is_empty]
+    if case.spec.constants:
+        refusal = f"a judge sets no variable of a source: '{case.spec.constants[0].name}' has to be an argument"
     if refusal:
         raise BackendUnavailable(f"{case.name}: {refusal}")
     buffers = [
-        BufferPlan(array.name, array.dtype, case.sizes.shape(array.name), _role(array), array.first_byte)
+        BufferPlan(array.name, array.storage.name, case.sizes.shape(array.name), _role(array), array.first_byte)
         for array in case.spec.arrays
     ]
     planner = _CardedPlanner(case, code, buffers) if case.spec.language != CUDA else None
@@ -243,20 +245,8 @@ def case_plan(case: Case, device: Device, code: ContestantCode) -> tuple[CasePla
 def check_parameters(plan: CasePlan, cubins: tuple[bytes, ...]) -> None:
     """Raise a SpecError if a launch passes parameters of other sizes than the machine code takes."""
     for step in plan.steps:
-        entries = elf_entries(cubins[step.module])
-        if step.symbol not in entries:
-            continue
-        passed = [parameter.size for parameter in step.parameters]
-        taken = [size for _, size in entries[step.symbol].parameters]
-        if passed != taken:
-            raise SpecError(
-                f"{step.symbol}: the card passes parameters of {_listed(passed)} bytes; the machine code takes "
-                f"{_listed(taken)}"
-            )
-
-
-def _listed(sizes: list[int]) -> str:
-    return ", ".join(map(str, sizes)) or "no"
+        sizes = [parameter.size for parameter in step.parameters]
+        check_sizes(step.symbol, sizes, cubins[step.module], "the card")
 
 
 def _role(array: Array) -> Role:
@@ -268,7 +258,7 @@ def _role(array: Array) -> Role:
 def _step(case: Case, step: Launch | Zero, symbols: Mapping[str, str]) -> StepPlan:
     if isinstance(step, Zero):
         return StepPlan(zero=step.name)
-    names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
+    names = case.spec.passed(step)
     entry = step.entry or case.spec.entry
     if entry not in symbols:
         raise SpecError(f"{case.name}: no machine code was made of '{entry}'")
@@ -342,7 +332,7 @@ class _CardedPlanner:
             raise SpecError(f"{self.case.name}: launch card of '{made.card.entry}': {error}") from error
 
     def _step(self, step: Launch, made: CardedCode) -> StepPlan:
-        names = step.arguments or tuple(argument.name for argument in self.case.spec.arguments)
+        names = self.case.spec.passed(step)
         card, grid = made.card.passing(names), _three(step.grid)
         block = block_of(card, _three(step.block) if step.block else (0, 0, 0))
         parameters = tuple(self._parameters(card, grid, block))
@@ -377,7 +367,7 @@ class _CardedPlanner:
     def _value(self, name: str) -> object:
         argument = self.case.spec.argument(name)
         if isinstance(argument, Array):
-            return _NamedBuffer(name, self.case.sizes.shape(name), np.dtype(argument.dtype).itemsize)
+            return _NamedBuffer(name, self.case.sizes.shape(name), argument.storage.itemsize)
         return argument.value(self.case.axes)
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 from random import Random
 from typing import Literal
 
-import numpy as np
-
 from prism_bench.backends import Backend
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.extensions.judge.machine_code import named
@@ -361,7 +359,7 @@ class RefereeSession:
             return compared_in(self._reference(), case)
 
         outputs = case.spec.outputs
-        written = sum(case.sizes.elements(array.name)[1] * np.dtype(array.dtype).itemsize for array in outputs)
+        written = sum(case.sizes.elements(array.name)[1] * array.storage.itemsize for array in outputs)
         plan, cubins = case_plan(case, self.device, code)
         check_parameters(plan, cubins)
         work = LaunchWork(case.sizes.bytes_moved, case.sizes.flops, written)
