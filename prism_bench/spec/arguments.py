@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from prism_bench.errors import SpecError
 from prism_bench.io.installation import extras_named
-from prism_bench.spec.dtypes import PAIRS, UNIT_ROUNDOFF, precision_of, storage_of, stored, values_of
+from prism_bench.spec.dtypes import CARRIED, PAIRS, UNIT_ROUNDOFF, precision_of, storage_of, stored, values_of
 from prism_bench.spec.inputs import Domain, Fill, normal
 
 if TYPE_CHECKING:
@@ -49,6 +49,11 @@ class Array:
     def storage(self) -> "np.dtype[Any]":
         """NumPy's type of the buffer: unsigned integers hold the bits of types that NumPy lacks."""
         return storage_of(self.dtype)
+
+    @property
+    def holds_bits(self) -> bool:
+        """Whether NumPy lacks the type."""
+        return self.dtype in CARRIED
 
     @property
     def values(self) -> Domain | None:

@@ -128,10 +128,10 @@ def _to_eight(values: _Array, layout: str, xp: ModuleType) -> _Array:
 # Types of elements by name.
 
 PAIRS: Mapping[str, tuple[int, int]] = MappingProxyType({"int4x2": (-8, 7), "uint4x2": (0, 15)})
-_CARRIED = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"} | dict.fromkeys(PAIRS, "uint8")
+CARRIED = {"bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"} | dict.fromkeys(PAIRS, "uint8")
 DTYPES = (
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-    "complex64", "complex128", *_CARRIED,
+    "complex64", "complex128", *CARRIED,
 )  # fmt: skip
 _OF_CPP = {
     "half": "float16", "__half": "float16", "fp16": "float16", "bf16": "bfloat16", "__nv_bfloat16": "bfloat16",
@@ -153,7 +153,7 @@ def storage_of(dtype: str) -> "np.dtype[Any]":
     if dtype in _OF_CPP:
         raise SpecError(f"dtype '{dtype}': write '{_OF_CPP[dtype]}'")
     try:
-        stored = np.dtype(_CARRIED.get(dtype, dtype))
+        stored = np.dtype(CARRIED.get(dtype, dtype))
     except TypeError:
         stored = np.dtype("V1")
     if stored.name not in DTYPES:
@@ -163,7 +163,7 @@ def storage_of(dtype: str) -> "np.dtype[Any]":
 
 def precision_of(dtype: str) -> Precision | None:
     """Return the format of a type's numbers; None for integers, complex numbers and truth values."""
-    return PRECISIONS.get(dtype if dtype in _CARRIED else storage_of(dtype).name)
+    return PRECISIONS.get(dtype if dtype in CARRIED else storage_of(dtype).name)
 
 
 def values_of(array: _Array, dtype: str, xp: ModuleType = np) -> _Array:

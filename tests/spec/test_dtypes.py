@@ -93,9 +93,7 @@ def test_the_ends_of_each_format_are_numbers_of_it(name):
 
 
 def test_an_unknown_type_is_refused_with_the_known_ones():
-    with pytest.raises(
-        SpecError, match="'x': unknown dtype 'bfloat'; did you mean bfloat16.*float8_e5m2, int4x2"
-    ):
+    with pytest.raises(SpecError, match="'x': unknown dtype 'bfloat'; did you mean bfloat16.*float8_e5m2, int4x2"):
         In("x", "n", "bfloat")
     with pytest.raises(SpecError, match="argument 'y': unknown dtype 'datetime64'"):
         Out("y", "n", "datetime64")

@@ -25,6 +25,7 @@ from prism_bench.backends.cuda.timers import (
     HotTimer,
     adopted_arrays,
     captured,
+    held_array,
     library_module,
 )
 from prism_bench.compilation import sass_hash
@@ -566,7 +567,7 @@ class CudaCalled(CudaRunnable):
         module = library_module(library, self._harness)
         self._offered = {
             **self.case.axes,
-            **adopted_arrays(library, self._buffers),
+            **adopted_arrays(library, self._buffers, self.case.spec),
             "stream": self._harness.stream.ptr,
             library.name: module,
         }
@@ -597,7 +598,7 @@ class CudaCalled(CudaRunnable):
                 f"{', '.join(names) or 'no output'} nor returns them"
             )
         return {
-            name: self._checked(name, self._cupy.asarray(array))
+            name: self._checked(name, held_array(self._cupy, array, spec.array(name)))
             for name, array in zip(names, self._result, strict=True)
         }
 

@@ -19,6 +19,8 @@ from prism_bench.compilation import compile_source
 from prism_bench.errors import MeasurementInvalid
 from prism_bench.measure.call_checks import keep, refuse_replaced
 from prism_bench.record.measurement import Sample
+from prism_bench.spec.dtypes import stored
+from prism_bench.spec.kernel import Array, KernelSpec
 from prism_bench.spec.peer import Library
 
 # The honest clock's machinery on one stream: cold caches, a held stream, event pairs, SM clocks.
@@ -317,15 +319,35 @@ class CudaFlow(Flow):
 # Device arrays as arrays of other libraries, and the libraries set up for the timed stream; no copies are made.
 
 
-def adopted_arrays(library: Library, arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return CuPy's arrays as arrays of the package whose arrays the library's calls take."""
+def adopted_arrays(library: Library, arrays: Mapping[str, Any], spec: KernelSpec) -> Mapping[str, Any]:
+    """Return CuPy's arrays as arrays of the package whose arrays the library's calls take.
+
+    The bits of a type that CuPy lacks are an array of that type where the package has it.
+    """
     if library.arrays == "cupy":
         return arrays
     if library.arrays == "jax":
         jax = import_module("jax")
-        return {name: jax.dlpack.from_dlpack(array) for name, array in arrays.items()}
-    torch = import_module("torch")
-    return {name: torch.as_tensor(array, device="cuda") for name, array in arrays.items()}
+        adopted = {name: jax.dlpack.from_dlpack(array) for name, array in arrays.items()}
+        kinds = import_module("jax.numpy")
+    else:
+        kinds = import_module("torch")
+        adopted = {name: kinds.as_tensor(array, device="cuda") for name, array in arrays.items()}
+    lacked = {name: getattr(kinds, spec.array(name).dtype, None) for name in arrays if spec.array(name).holds_bits}
+    return adopted | {name: adopted[name].view(kind) for name, kind in lacked.items() if kind is not None}
+
+
+def held_array(cupy: ModuleType, result: Any, output: Array) -> Any:
+    """Return a package's result as CuPy's array of what the kernel's output would hold."""
+    if output.holds_bits and str(result.dtype) == f"torch.{output.dtype}":  # which CuPy cannot take
+        torch = import_module("torch")
+        result = result.view(torch.uint8 if output.storage.itemsize == 1 else torch.int16)
+        return cupy.asarray(result).view(output.storage)
+    held = cupy.asarray(result)
+    if not output.holds_bits:
+        return held
+    has_bits = str(held.dtype) in (output.dtype, output.storage.name)
+    return held.view(output.storage) if has_bits else stored(held, output.dtype, cupy)
 
 
 def library_module(library: Library, harness: Harness) -> ModuleType:

@@ -16,6 +16,7 @@ from prism_bench.backends.cuda.timers import (
     StreamNotHeld,
     adopted_arrays,
     captured,
+    held_array,
     library_module,
     nodes_of_calls,
     refuse_idle_calls,
@@ -152,7 +153,7 @@ class CudaPeer(Runnable):
         runnable.restore()  # what the kernel changes in place, it has changed by now
         arrays = runnable.arrays(array.name for array in case.spec.inputs)
         module = library_module(self._library, harness)
-        offered = {**case.axes, **adopted_arrays(self._library, arrays), self._library.name: module}
+        offered = {**case.axes, **adopted_arrays(self._library, arrays, case.spec), self._library.name: module}
         self._eager = prepared_call(self._peer, offered, f"{case.spec.name}: peer {self._library.name}")
         self._compiled = CompiledCall(import_module("torch"), self._eager, form).__enter__() if form else None
         self._call: Callable[[], object] = self._compiled or self._eager
@@ -172,7 +173,7 @@ class CudaPeer(Runnable):
         self._cupy.cuda.runtime.deviceSynchronize()
         results = self._result if isinstance(self._result, tuple) else (self._result,)
         pairs = zip(self.case.spec.outputs, results, strict=False)
-        return {output.name: _as_held(self._cupy.asarray(result), output.dtype) for output, result in pairs}
+        return {output.name: _as_held(held_array(self._cupy, result, output), output.dtype) for output, result in pairs}
 
     def timers(self) -> TimerFactories:
         """Count what one call enqueues, then offer the clocks."""
