@@ -20,6 +20,7 @@ from prism_bench.emulator.module import Module
 from prism_bench.io.files import shared_with
 from prism_bench.record.measurement import Sample
 from prism_bench.spec.case import Case, Device
+from prism_bench.spec.dtypes import precision_of
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import Array, Constant, InOut, Launch, Zero
 from prism_bench.units import count_text
@@ -139,6 +140,9 @@ def defines_of(options: tuple[str, ...]) -> tuple[str, ...]:
 def not_interpreted(case: Case) -> str | None:
     """Return why the case's language cannot run it on the CPU, or None where it can."""
     spoken = language(case.spec.language)
+    lacked = next((array for array in case.spec.arrays if array.holds_bits and precision_of(array.dtype)), None)
+    if lacked:
+        return f"'{lacked.name}' has elements of {lacked.dtype}, which the arrays of {spoken.title}'s interpreter lack"
     reason = spoken.not_emulated()
     if reason or spoken.most_threads is None:
         return reason

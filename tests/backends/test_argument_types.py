@@ -23,6 +23,7 @@ from prism_bench import (
     integers,
 )
 from prism_bench.backends import open_backend
+from prism_bench.backends.host import not_interpreted
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.run.verification import passed, verify
 from prism_bench.spec import packed, unpacked
@@ -198,6 +199,12 @@ def test_cases_of_one_source_keep_their_constants_apart(backend):
             expected = x * taps[np.arange(300) % 5] + last[3] + added[0]
             actual = runnable.arrays(["y"])["y"]
             assert np.allclose(expected, actual.get() if hasattr(actual, "get") else actual, rtol=1e-5, atol=1e-5)
+
+
+def test_an_interpreter_without_the_type_is_not_asked():
+    spec = replace(SPEC.with_variant("bfloat16"), language="triton")
+    reason = not_interpreted(Case(spec, spec.workloads["S0"], "S0"))
+    assert "'x' has elements of bfloat16, which the arrays of Triton's interpreter lack" == reason
 
 
 def test_pairs_go_there_and_back():
