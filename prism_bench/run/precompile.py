@@ -1,15 +1,17 @@
 """Compilation before a run: the code of every case and peer, made on all cores."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, suppress
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from threading import Event, Thread
 from typing import Self, TypeVar
 
 from prism_bench.compilation.languages import BuildRequest, build, build_request
 from prism_bench.errors import PrismBenchError
+from prism_bench.io.files import check, held
 from prism_bench.io.workers import EventWorker, WorkerDied, WorkerEnvironment, end_with_parent, usable_cores, work
 from prism_bench.run.pool import HERE, side_by_side, worker_of
 from prism_bench.spec.case import Case, Device
@@ -36,12 +38,28 @@ def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], No
 
 
 def on_all_cores(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
-    """Yield `work` of each job in order, done by a process for each core where there is enough to do."""
+    """Yield `work` of each job in order, done by a process for each core where there is enough to do.
+
+    A signal or an error ends the processes. No job is cancelled then: where a process was killed, too, the pool's
+    thread fails at a cancelled job with a traceback.
+    """
     if len(jobs) <= _FEW:
         yield from map(work, jobs)
         return
-    with ProcessPoolExecutor(usable_cores(), mp_context=get_context("spawn"), initializer=end_with_parent) as pool:
-        yield from pool.map(work, jobs)
+    others = set(active_children())
+    pool = ProcessPoolExecutor(usable_cores(), mp_context=get_context("spawn"), initializer=end_with_parent)
+    try:
+        with held():  # a process that is interrupted while it starts another leaves that one with half of its order
+            futures = deque(pool.submit(work, job) for job in jobs)
+        while futures:
+            yield futures.popleft().result()
+    except BaseException:
+        for process in set(active_children()) - others:
+            process.kill()
+        check()  # a signal to the whole group ends the processes, too: it is the reason
+        raise
+    finally:
+        pool.shutdown()
 
 
 def _job(case: Case, device: Device) -> BuildRequest | None:
