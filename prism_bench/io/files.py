@@ -454,6 +454,11 @@ def guarded(command: Callable[_P, _R]) -> Callable[_P, _R]:
                     raise
                 _say(f"interrupted by {guard.first}")
                 raise SystemExit(_EXIT_CODE) from None
+            except Exception as error:  # Python wraps what is raised while a class is made, as imports do
+                if not isinstance(error.__cause__, Interrupted):
+                    raise
+                _say(f"interrupted by {guard.first}")
+                raise SystemExit(_EXIT_CODE) from None
 
     return run
 

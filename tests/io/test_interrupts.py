@@ -43,6 +43,17 @@ def test_a_signal_ends_the_command_with_2_and_one_line(number, capfd):
     assert f"prism-bench: interrupted by {number.name}\n" == capfd.readouterr().err
 
 
+def test_a_signal_while_a_class_is_made_is_a_signal(capfd):
+    """Imports make classes, and Python wraps what is raised there in an error of its own until 3.12."""
+
+    class Field:
+        def __set_name__(self, owner, name):
+            send(signal.SIGTERM)
+
+    assert 2 == code_of(lambda: type("Limits", (), {"floors": Field()}))
+    assert "prism-bench: interrupted by SIGTERM\n" == capfd.readouterr().err
+
+
 def test_a_polite_end_interrupts_once():
     """timeout(1) tells the process and its group: the second signal must not cut the keeping of the record short."""
     kept = []
