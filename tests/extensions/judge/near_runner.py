@@ -57,7 +57,7 @@ def case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
 
 @pytest.fixture(autouse=True)
 def any_parameters(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prism_bench.extensions.judge.referee.client.elf_entries", lambda cubin: {})
+    monkeypatch.setattr("prism_bench.compilation.cubin.elf_entries", lambda cubin: {})
 
 
 def judged(

@@ -240,7 +240,7 @@ def test_a_card_that_passes_other_sizes_than_the_code_takes_is_refused(
     case: Case, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entries = {"add": ElfEntry(((0, 8), (8, 8), (16, 8), (24, 4)))}
-    monkeypatch.setattr("prism_bench.extensions.judge.referee.client.elf_entries", lambda cubin: entries)
+    monkeypatch.setattr("prism_bench.compilation.cubin.elf_entries", lambda cubin: entries)
     (objection,) = judged(case, "honest").objections
     assert "form" == objection.rule
     assert "8, 8, 8, 8 bytes; the machine code takes 8, 8, 8, 4" in objection.text
