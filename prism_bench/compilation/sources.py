@@ -26,11 +26,19 @@ def without_comments(code: str) -> str:
     return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
-# Python: a kernel's file and the files of its catalogue that it imports.
+# Python: a kernel's file and the files of its catalogue or project that it imports.
+
+
+def python_root(source: Path) -> Path:
+    """Return the folder from which a kernel's file is imported: its catalogue, or that above its topmost package."""
+    folder = family_folder(source)
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder if folder != family_folder(source) else folder.parent
 
 
 def python_files(source: Path) -> tuple[Path, ...]:
-    """Return a kernel's file, then the catalogue's own files that it imports, directly or not."""
+    """Return a kernel's file, then the files of its catalogue and its project that it imports, directly or not."""
     return tuple(path for path, _ in _files(source))
 
 
@@ -48,7 +56,7 @@ def python_hash(source: Path) -> str:
 
 
 def _files(source: Path) -> Iterator[tuple[Path, str]]:
-    return _reached(source, family_folder(source).parent, set())
+    return _reached(source, python_root(source), set())
 
 
 def _reached(path: Path, catalogue: Path, seen: set[Path]) -> Iterator[tuple[Path, str]]:
@@ -56,9 +64,28 @@ def _reached(path: Path, catalogue: Path, seen: set[Path]) -> Iterator[tuple[Pat
     text = path.read_text()
     yield path, text
     for level, module in _imported(text):
-        file = _module_file(_package(path, catalogue), level, module, catalogue)
-        if file and file.resolve() not in seen:
-            yield from _reached(file, catalogue, seen)
+        if level and not path.is_relative_to(catalogue) and not _is_shared(path, catalogue):
+            files = _below(path.parents[level - 1], ".".join(module))
+        elif level:
+            files = list(filter(None, [_module_file(_package(path, catalogue), level, module, catalogue)]))
+        else:
+            files = _of_project(path, ".".join(module))
+        for file in files:
+            if file.suffix == ".py" and file.resolve() not in seen:
+                yield from _reached(file, catalogue, seen)
+
+
+def _is_shared(path: Path, catalogue: Path) -> bool:
+    return any(path.is_relative_to(root) for kind in SHARED for root in shared_folders(catalogue, kind))
+
+
+def _of_project(path: Path, name: str) -> list[Path]:
+    """Return the files of the project that run when its file `path` imports `name`; none for other modules."""
+    top = name.partition(".")[0]
+    if top in sys.stdlib_module_names or top == _THIS_PACKAGE:
+        return []
+    roots = (root for root in project_roots(path) if (root / top).is_dir() or (root / f"{top}.py").is_file())
+    return next((files for root in roots if (files := _below(root, name))), [])
 
 
 def _package(path: Path, catalogue: Path) -> tuple[str, ...]:
@@ -81,15 +108,15 @@ def _module_file(package: tuple[str, ...], level: int, module: tuple[str, ...], 
 
 @lru_cache(maxsize=512)
 def _imported(text: str) -> tuple[tuple[int, tuple[str, ...]], ...]:
-    """Return a file's relative imports as their level and all names that may be modules."""
-    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom) and node.level]
-    return tuple(
-        (node.level, tuple(name.split(".")))
-        for node in nodes
-        for name in filter(
-            None, (node.module, *(f"{node.module or ''}.{alias.name}".lstrip(".") for alias in node.names))
-        )
-    )
+    """Return a file's imports as their level and all names that may be modules."""
+    names: list[tuple[int, str]] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            names += [(0, alias.name) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            parts = (f"{node.module or ''}.{alias.name}".lstrip(".") for alias in node.names)
+            names += [(node.level, name) for name in (node.module, *parts) if name]
+    return tuple((level, tuple(name.split("."))) for level, name in names)
 
 
 # Imports of Python files from outside of their catalogue: distributions by version, a project's files by content.
@@ -123,7 +150,7 @@ class _Imports:
         top = name.partition(".")[0]
         if top in sys.stdlib_module_names or top == _THIS_PACKAGE:
             return
-        roots = (*_roots_above(file), *_editable_root(top))
+        roots = (*project_roots(file), *_editable_root(top))
         modules = next((below for root in roots if (below := _below(root, name))), None)
         if modules is None:
             yield distribution_word(top)
@@ -182,7 +209,7 @@ def _below(root: Path, name: str) -> list[Path]:
 
 
 @cache
-def _roots_above(file: Path) -> tuple[Path, ...]:
+def project_roots(file: Path) -> tuple[Path, ...]:
     """Return the folders up to the project's root, and their `src`, from which its modules are imported."""
     above = list(file.resolve().parents)
     marked = [index for index, folder in enumerate(above) if any((folder / mark).exists() for mark in _ROOT_MARKS)]

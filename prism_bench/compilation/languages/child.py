@@ -25,11 +25,11 @@ from prism_bench.compilation.languages.building import (
     LanguageQuestion,
 )
 from prism_bench.compilation.languages.interpreting import GuardedArrays
-from prism_bench.compilation.languages.language import InterpretedLaunch, Language, language
+from prism_bench.compilation.languages.language import InterpretedLaunch, Language, absent_modules, language
 from prism_bench.compilation.listing import measured_resources
+from prism_bench.compilation.sources import project_roots, python_root
 from prism_bench.errors import CompilationFailed, PrismBenchError, VerificationFailed
 from prism_bench.io.channels import Frame, FrameChannel
-from prism_bench.io.files import family_folder
 from prism_bench.io.workers import Refusal, end_with
 from prism_bench.spec.arguments import line_in
 
@@ -82,10 +82,15 @@ class _LanguageService:
 
 
 def real_module(path: Path) -> ModuleType:
-    """Return the module of a kernel's file, with its compiler imported; raise CompilationFailed if the import fails."""
-    root = family_folder(path).parent
+    """Return the module of a kernel's file, with its compiler imported; raise CompilationFailed if the import fails.
+
+    It may import modules of its project, relatively or by name. Packages above the file are not executed themselves.
+    """
+    root = python_root(path)
+    sys.path += [folder for folder in map(str, project_roots(path)) if folder not in sys.path]
     try:
-        return execute(path, module_name(catalogue_package(root), root, path))
+        with absent_modules():
+            return execute(path, module_name(catalogue_package(root), root, path))
     except PrismBenchError:
         raise
     except Exception as error:

@@ -1,5 +1,6 @@
 """Arrays for interpreters of kernel languages on the CPU: guarded arrays, and PyTorch's tensor methods on NumPy."""
 
+import mmap
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,6 +8,10 @@ import numpy as np
 
 _MARGIN = 1 << 16  # bytes
 _CANARY = 0xA5
+# Bytes of address space on each side of an array, so that an access far out of bounds is in no other array either.
+# Only touched pages take memory; a process with a limit on its address space gets the margins alone.
+_APART = 1 << 35
+_NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
 class GuardedArrays:
@@ -16,7 +21,8 @@ class GuardedArrays:
         self._raw: list[np.ndarray] = []
         self.arrays: list[np.ndarray] = []
         for array in arrays:
-            raw = np.full(2 * _MARGIN + array.nbytes, _CANARY, np.uint8)
+            raw = _memory(2 * _MARGIN + array.nbytes)
+            raw[:_MARGIN] = raw[-_MARGIN:] = _CANARY
             inside = raw[_MARGIN : _MARGIN + array.nbytes].view(array.dtype).reshape(array.shape)
             inside[...] = array
             self._raw.append(raw)
@@ -29,6 +35,18 @@ class GuardedArrays:
                 if (margin != _CANARY).any():
                     return f"it writes {side} the end of '{name}'" if side == "behind" else f"it writes before '{name}'"
         return None
+
+
+def _memory(nbytes: int) -> np.ndarray:
+    """Return memory for an array, which begins at a multiple of 4096 and is far from any other."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE
+    for apart in (_APART, 0):
+        try:
+            space = mmap.mmap(-1, nbytes + 2 * apart, flags=flags)
+        except (OSError, ValueError):  # a limit on the process's address space
+            continue
+        return np.frombuffer(space, np.uint8)[apart : apart + nbytes]
+    raise MemoryError(f"no memory for an array of {nbytes} bytes")
 
 
 class HostTensor:
@@ -56,13 +74,44 @@ class HostTensor:
         """Return the address of the first element."""
         return self._array.ctypes.data
 
-    def size(self) -> tuple[int, ...]:
-        """Return the extents."""
-        return self._array.shape
+    @property
+    def ndim(self) -> int:
+        """Return the number of axes."""
+        return self._array.ndim
 
-    def stride(self) -> tuple[int, ...]:
-        """Return the strides in elements."""
-        return tuple(stride // self._array.itemsize for stride in self._array.strides)
+    def size(self, axis: int | None = None) -> Any:
+        """Return the extents, or that of an axis."""
+        return self._array.shape if axis is None else self._array.shape[axis]
+
+    def stride(self, axis: int | None = None) -> Any:
+        """Return the strides in elements, or that of an axis."""
+        strides = tuple(stride // self._array.itemsize for stride in self._array.strides)
+        return strides if axis is None else strides[axis]
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return self._array.size
+
+    def element_size(self) -> int:
+        """Return the size of an element in bytes."""
+        return self._array.itemsize
+
+    def clone(self) -> "HostTensor":
+        """Return a tensor with a copy of the elements."""
+        return HostTensor(self._array.copy())
+
+    def zero_(self) -> "HostTensor":
+        """Set every element to zero; return the tensor."""
+        return self.fill_(0)
+
+    def fill_(self, value: float) -> "HostTensor":
+        """Set every element; return the tensor."""
+        self._array.fill(value)
+        return self
+
+    def same_bytes(self, other: "HostTensor") -> bool:
+        """Return whether both have the same bytes in each element, NaN included."""
+        return self._array.tobytes() == other._array.tobytes()
 
     def untyped_storage(self) -> "HostTensor":
         """Return the tensor itself as its memory."""

@@ -1,11 +1,15 @@
 """Interface of kernel languages, their loaders, and placeholders for their modules while the catalogue is read."""
 
 import builtins
+import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -196,8 +200,8 @@ class Placeholder:
 
     def _refuse(self, *_: object) -> NoReturn:
         raise SpecError(
-            f"'{self._name}' is used while the catalogue is read, which imports no compiler: compute it in Python, or "
-            "inside a kernel"
+            f"'{self._name}' is used where its module is not imported: while the catalogue is read, or because it is "
+            "not installed; compute it in Python, or inside a kernel"
         )
 
     __iter__ = __bool__ = __int__ = __float__ = __index__ = __len__ = _refuse
@@ -223,3 +227,39 @@ def reading_builtins(language: Language, suffix: str) -> dict[str, object]:
         return Placeholder(name if fromlist else name.partition(".")[0], language.stand_ins)
 
     return vars(builtins) | {"__import__": importing}
+
+
+# PyTorch where it is not installed: files of projects import it for what launches their kernels, which is not run here.
+
+_OPTIONAL = "torch"
+
+
+class _AbsentModules(MetaPathFinder, Loader):
+    """Finder of placeholders for an optional package that is not installed."""
+
+    def find_spec(self, fullname: str, path: object, target: ModuleType | None = None) -> ModuleSpec | None:
+        is_optional = fullname == _OPTIONAL or fullname.startswith(f"{_OPTIONAL}.")
+        return ModuleSpec(fullname, self, is_package=True) if is_optional else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        module = ModuleType(spec.name)
+        stand_ins: dict[str, Callable[..., Any]] = {"torch.cuda.is_available": lambda: False}
+        placeholder = Placeholder(spec.name, stand_ins)
+        setattr(module, "__getattr__", lambda name: getattr(placeholder, name))  # noqa: B010 - no such attribute
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Do nothing: the module is complete."""
+
+
+@contextmanager
+def absent_modules() -> Iterator[None]:
+    """Let files import PyTorch where it is not installed; afterwards it is absent again, as compilers expect."""
+    finder = _AbsentModules()
+    sys.meta_path.append(finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in [name for name, module in sys.modules.items() if getattr(module, "__loader__", None) is finder]:
+            del sys.modules[name]

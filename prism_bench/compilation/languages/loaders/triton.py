@@ -17,9 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.compilation.languages.interpreting import HostTensor
 from prism_bench.compilation.languages.language import DeviceLaunch, InterpretedLaunch, Language, MachineCode, OwnLaunch
-from prism_bench.errors import CompilationFailed, SpecError, VerificationFailed
+from prism_bench.compilation.languages.triton_interpreter import (
+    free_names,
+    interpret,
+    jit_function,
+    missing_constants,
+    with_heuristics,
+)
+from prism_bench.errors import CompilationFailed, SpecError
 from prism_bench.spec.launch import CardParameter, Constant, Instance, Kind, LaunchCard, Passed
 from prism_bench.spec.peer import Library
 
@@ -66,8 +72,9 @@ class Triton(Language):
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
         """Compile an instance to a cubin; the card has Triton's two hidden pointers."""
         triton = import_module("triton")
-        function = _jit_function(self.function_of(module, instance.function), instance.function)
-        signature = _signature(function, instance)
+        decorated = self.function_of(module, instance.function)
+        function = jit_function(decorated, instance.function)
+        signature = _signature(decorated, function, instance)
         target = import_module("triton.backends.compiler").GPUTarget("cuda", int(architecture.rstrip("af")), _THREADS)
         source = import_module("triton.compiler").ASTSource(
             function, signature.types, signature.constants, signature.facts
@@ -82,10 +89,12 @@ class Triton(Language):
     def own_launch(self, module: ModuleType, launch: DeviceLaunch) -> OwnLaunch:
         """Return a launch by Triton's own launcher, which compiles at the first call."""
         instance = launch.instance
-        function = _jit_function(self.function_of(module, instance.function), instance.function)
+        decorated = self.function_of(module, instance.function)
+        function = jit_function(decorated, instance.function)
         names = [one.name for one in function.params if one.name not in instance.constants and not one.is_constexpr]
         values = [one.item() if isinstance(one, np.generic) else one for one in launch.values]
-        arguments = {**dict(zip(names, values, strict=True)), **instance.constants}
+        arguments: dict[str, Any] = dict(zip(names, values, strict=True))
+        arguments |= with_heuristics(decorated, instance.constants, arguments)
         torch = import_module("torch")
         import_module("triton").set_allocator(  # for tensor descriptors
             lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
@@ -108,21 +117,7 @@ class Triton(Language):
 
     def emulate(self, module: ModuleType, launch: InterpretedLaunch) -> None:
         """Run a launch in Triton's interpreter, program after program."""
-        instance = launch.instance
-        function = self.function_of(module, instance.function)
-        while not hasattr(function, "arg_names"):
-            function = function.fn
-        names = [name for name in function.arg_names if name not in instance.constants]
-        if len(names) < len(launch.values):
-            raise SpecError(
-                f"{instance.function} takes the arguments {', '.join(names)}; the launch passes {len(launch.values)}"
-            )
-        own = {name: value for name, value in instance.constants.items() if name in function.arg_names}
-        tensors = [HostTensor(one) if isinstance(one, np.ndarray) else one for one in launch.values]
-        try:
-            function[launch.grid](**dict(zip(names, tensors, strict=False)), **own)
-        except Exception as error:  # whatever a kernel raises when it is interpreted is about this kernel
-            raise VerificationFailed(f"{module.__file__}: {instance}: {type(error).__name__}: {error}") from error
+        interpret(module, self.function_of(module, launch.instance.function), launch)
 
 
 def _release(text: str) -> tuple[int, int]:
@@ -131,20 +126,15 @@ def _release(text: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def _jit_function(found: Any, name: str) -> Any:
-    """Return Triton's function below decorators such as `autotune` and `heuristics`, which choose at a launch."""
-    while not hasattr(found, "arg_names") or not hasattr(found, "params"):
-        if not hasattr(found, "fn"):
-            raise SpecError(f"'{name}' is no function with @triton.jit")
-        found = found.fn
-    return found
-
-
-def _signature(function: Any, instance: Instance) -> _Signature:
-    own = {name: value for name, value in instance.constants.items() if name in function.arg_names}
-    options = {name: value for name, value in instance.constants.items() if name not in own}
+def _signature(decorated: Any, function: Any, instance: Instance) -> _Signature:
+    named = zip(free_names(function, instance.constants), instance.passed, strict=False)
+    ones = {name: 1 for name, passed in named if passed.fact == "1" and not passed.pointer}
+    constants = with_heuristics(decorated, instance.constants, ones)
+    defaults = {one.name: one.default for one in function.params if one.is_constexpr and one.has_default}
+    own = {**defaults, **{name: value for name, value in constants.items() if name in function.arg_names}}
+    options = {name: value for name, value in constants.items() if name not in own}
     free = [one for one in function.params if one.name not in own and not one.is_constexpr]
-    _refuse_other_arguments(function, instance, own, free)
+    _refuse_other_arguments(decorated, function, instance, own, free)
     types: dict[str, str] = dict.fromkeys(own, "constexpr")
     facts: dict[tuple[int, ...], list[list[object]]] = {}
     kept: list[Passed] = []
@@ -161,11 +151,13 @@ def _signature(function: Any, instance: Instance) -> _Signature:
     return _Signature(ordered, own, facts, tuple(kept), options)
 
 
-def _refuse_other_arguments(function: Any, instance: Instance, own: Mapping[str, Constant], free: list[Any]) -> None:
+def _refuse_other_arguments(
+    decorated: Any, function: Any, instance: Instance, own: Mapping[str, Constant], free: list[Any]
+) -> None:
     """Raise a SpecError where the launch's arguments and constants are not those of the function."""
     missing = [one.name for one in function.params if one.is_constexpr and one.name not in own and not one.has_default]
     if missing:
-        raise SpecError(f"{instance.function}: the launch gives no constant {', '.join(missing)}")
+        raise missing_constants(decorated, function, missing)
     if len(free) != len(instance.passed):
         takes = ", ".join(one.name for one in free) or "none"
         given = ", ".join(one.name for one in instance.passed) or "none"
