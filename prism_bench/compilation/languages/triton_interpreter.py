@@ -17,7 +17,7 @@ import numpy as np
 
 from prism_bench.compilation.languages.interpreting import HostTensor
 from prism_bench.compilation.languages.language import InterpretedLaunch
-from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, VerificationFailed
+from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.spec.launch import Constant
 
 # Functions below decorators such as `autotune` and `heuristics`, which choose constants at a launch.
@@ -45,9 +45,10 @@ def with_heuristics(
 ) -> dict[str, Constant]:
     """Return the constants of a launch, and those that `@triton.heuristics` decides where the launch gives none.
 
-    `arguments` are the values that are known. Raise a SpecError for a heuristic that needs others.
+    A text such as `tl.float16` is the type of that name. `arguments` are the values that are known. Raise a SpecError
+    for a heuristic that needs others.
     """
-    known = dict(constants)
+    known = {name: _typed(value) for name, value in constants.items()}
     for wrapper in wrappers(decorated):
         heuristics = getattr(wrapper, "values", None)
         for name, decide in heuristics.items() if isinstance(heuristics, Mapping) else ():
@@ -61,6 +62,15 @@ def with_heuristics(
                     f"launch ({type(error).__name__}: {error}); write constants={{..., '{name}': ...}} in the spec"
                 ) from error
     return known
+
+
+def _typed(value: Constant) -> Any:
+    """Return the type of Triton that a constant names, any other constant as it is."""
+    if not isinstance(value, str) or not value.startswith("tl."):
+        return value
+    language = import_module("triton.language")
+    named = getattr(language, value.removeprefix("tl."), None)
+    return named if isinstance(named, language.dtype) else value
 
 
 def configurations(decorated: Any) -> list[Any]:
@@ -421,6 +431,8 @@ def _described(error: BaseException, module: ModuleType, instance: str) -> Prism
         return type(error)(f"{place}: {instance}: {text}")
     lacks = isinstance(error, AttributeError) and "InterpreterBuilder" in str(error)
     lacks |= isinstance(error, ValueError) and str(error).lower().startswith("unsupported ")
+    if isinstance(error, NotImplementedError) and "removed" in str(error):  # from this version of Triton
+        return CompilationFailed(f"{place}: {instance}: {error}")
     if isinstance(error, NotImplementedError) or lacks:
         return BackendUnavailable(f"{place}: {instance}: not emulated: {error}; the compile check and the GPU take it")
     return VerificationFailed(f"{place}: {instance}: {type(error).__name__}: {error}")

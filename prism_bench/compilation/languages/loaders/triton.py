@@ -130,7 +130,8 @@ def _signature(decorated: Any, function: Any, instance: Instance) -> _Signature:
     named = zip(free_names(function, instance.constants), instance.passed, strict=False)
     ones = {name: 1 for name, passed in named if passed.fact == "1" and not passed.pointer}
     constants = with_heuristics(decorated, instance.constants, ones)
-    defaults = {one.name: one.default for one in function.params if one.is_constexpr and one.has_default}
+    optional = (parameter for parameter in function.params if parameter.is_constexpr and parameter.has_default)
+    defaults = {parameter.name: parameter.default for parameter in optional}
     own = {**defaults, **{name: value for name, value in constants.items() if name in function.arg_names}}
     options = {name: value for name, value in constants.items() if name not in own}
     free = [one for one in function.params if one.name not in own and not one.is_constexpr]

@@ -8,13 +8,14 @@ from prism_bench.extensions.init.sources.kernels import Arithmetic, FoundKernel,
 
 _HALF = {"float16": 1e-3, "bfloat16": 8e-3}
 _ROUNDED_SUM = {"float16": 2e-2, "bfloat16": 1e-1}  # every addition rounds to half precision, too
-_DOUBLE, _SINGLE, _BYTE_FLOAT = 1e-12, 1e-5, 1e-1
+_DOUBLE, _SINGLE, _BYTE_FLOAT, _TF32 = 1e-12, 1e-5, 1e-1, 1e-3
 _MEANING: Mapping[Arithmetic, str] = {
     "elementwise": "few roundings",
     "functions": "functions or several roundings",
     "reduction": "a sum",
     "normalising": "a sum that scales each element",
     "product": "sums of products",
+    "tf32_product": "sums of products in TF32",
     "half_product": "sums in half precision",
 }
 
@@ -68,6 +69,8 @@ def _limit(dtype: str, kind: Arithmetic) -> float:
     if dtype.startswith("float8"):
         return _BYTE_FLOAT
     of_half = _ROUNDED_SUM if kind == "half_product" else _HALF
+    if kind == "tf32_product" and dtype == "float32":
+        return _TF32
     return of_half.get(dtype, _DOUBLE if dtype == "float64" else _SINGLE)
 
 

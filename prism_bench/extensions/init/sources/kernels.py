@@ -10,8 +10,8 @@ _Value = TypeVar("_Value")
 Language = Literal["cuda", "triton"]
 Role = Literal["input", "output", "in_out", "size", "scalar", "constexpr", "unknown"]
 # What limits the error of the outputs: one rounding or few for each element, functions such as exp, a sum of terms, a
-# sum by which each element is divided or shifted, a sum of products, or such a sum in half precision.
-Arithmetic = Literal["elementwise", "functions", "reduction", "normalising", "product", "half_product"]
+# sum by which each element is divided or shifted, a sum of products, such a sum in TF32 or half precision.
+Arithmetic = Literal["elementwise", "functions", "reduction", "normalising", "product", "tf32_product", "half_product"]
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ class FoundLaunch:
     `grid` and `block` have one to three expressions. `names` are names in the expressions that are no parameters of the
     kernel, with a guess for each. `template_arguments` are as a spec's entry has them, empty where the source has no
     value. `passed` are numbers that the launch passes for parameters, `derived` expressions for parameters that depend
-    on names of the launch.
+    on names of the launch. `constants` are a Triton launch's constants and compiler options as expressions, `zeroed`
+    the buffers that the host sets to zero before it.
     """
 
     path: Path
@@ -86,6 +87,8 @@ class FoundLaunch:
     derived: tuple[tuple[str, str], ...] = ()
     is_cooperative: bool = False
     unread: tuple[Unread, ...] = ()
+    constants: tuple[tuple[str, str], ...] = ()
+    zeroed: tuple[str, ...] = ()
 
     @property
     def is_read(self) -> bool:
@@ -102,8 +105,9 @@ class FoundKernel:
     `arithmetic` is what the tolerance has to allow for, and `depth` the number of terms of a sum as an expression over
     axes, empty where it is not known. `derived` has expressions of names in shapes that are no axes. `proposed` has
     NumPy's expression of each output, or is empty. `tune` has values of names that may vary, the default first.
-    `helper_of` is the kernel that calls or launches this one: it gets no spec. `missing` are reasons why no spec can be
-    complete, `notes` remarks for the person who completes it.
+    `tuned_together` has the combinations of these values that the source lists, if not all. `limits` has the least and
+    the most of an axis that blocks allow. `helper_of` is the kernel that calls or launches this one: it gets no spec.
+    `missing` are reasons why no spec can be complete, `notes` remarks for the person who completes it.
     """
 
     language: Language
@@ -122,6 +126,8 @@ class FoundKernel:
     derived: tuple[tuple[str, str], ...] = ()
     proposed: tuple[tuple[str, str], ...] = ()
     tune: tuple[tuple[str, tuple[int | float | str | None, ...]], ...] = ()
+    tuned_together: tuple[tuple[int | float | str | None, ...], ...] = ()
+    limits: tuple[tuple[str, int | None, int | None], ...] = ()
     helper_of: str = ""
     missing: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

@@ -30,7 +30,8 @@ from prism_bench.extensions.init.sources.launches import WrittenLaunch, read_lau
 from prism_bench.extensions.init.sources.symbols import Macro as MacroText
 from prism_bench.extensions.init.sources.symbols import Symbols, macros_in, symbols_of, with_expanded_macros
 from prism_bench.extensions.init.sources.torch import OperatorArgument, operators_of, signature_of
-from prism_bench.extensions.init.sources.triton import scan_python
+from prism_bench.extensions.init.sources.triton import python_file, scan_files
+from prism_bench.extensions.init.sources.triton_launch import HostFile
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -64,6 +65,7 @@ class _Scanner:
         self._scan = Scan()
         self._kernels: list[WrittenKernel] = []
         self._launches: list[WrittenLaunch] = []
+        self._python: list[HostFile] = []
         self._functions: dict[str, DeviceFunction] = {}
         self._symbols = Symbols()
         self._macros: dict[Path, tuple[dict[bytes, Macro], dict[str, MacroText]]] = {}
@@ -79,7 +81,11 @@ class _Scanner:
         if len(code) > _LARGEST:
             self._scan += Scan(unread=(Unread(path, 1, f"{len(code) >> 20} MiB: too large to be read"),))
         elif path.suffix == ".py":
-            self._scan += scan_python(path, text)
+            file = python_file(path, text)
+            if isinstance(file, Unread):
+                self._scan += Scan(unread=(file,))
+            else:
+                self._python.append(file)
         elif path.suffix in (*_CUDA, *_HEADERS) or "TORCH_LIBRARY" in text or "__global__" in text or "<<<" in text:
             try:
                 self._read_cuda(path, text)
@@ -120,7 +126,7 @@ class _Scanner:
         for kernel in self._kernels:
             kernels.append(self._finished(kernel, launched.get(id(kernel), [])))
             unread += [part for launch in kernels[-1].launches for part in launch.unread]
-        return Scan(tuple(kernels), (), tuple(unread)) + self._scan
+        return Scan(tuple(kernels), (), tuple(unread)) + self._scan + scan_files(self._python)
 
     def _finished(self, written: WrittenKernel, launches: list[WrittenLaunch]) -> FoundKernel:
         """Return a kernel with its launches, and with the roles, shapes and arithmetic that its body shows."""
@@ -195,7 +201,7 @@ _SINGLE = re.compile(
 )
 _MOST_ELEMENTS = (1 << 16, 1 << 27)  # of a buffer, in a small workload and in a large one
 _MOST_TERMS = (1 << 22, 1 << 40)  # that sums of an output have in all
-_WORDS = ("min", "max", "if", "else", "and", "or", "not", "True", "False", "sm_count")  # no names of sizes
+_WORDS = ("min", "max", "int", "bool", "abs")  # functions in expressions of a launch
 
 
 @dataclass(frozen=True)
@@ -224,6 +230,7 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
     proposed = ", ".join(expression for _, expression in kernel.proposed)
     inputs, numbers = _names(kernel, "input", "in_out"), _names(kernel, "size", "scalar")
     asked = [*inputs, *(name for name in numbers if name in values or re.search(rf"\b{re.escape(name)}\b", proposed))]
+    asked += ["special"] if re.search(r"\bspecial\.", proposed) else []
     fills = ("integers",) if any("fill=integers" in line.text for line in arguments) else ()
     classes = {*fills, *(line.text.partition("(")[0] for line in arguments), "KernelSpec", "Launch", "Workload"}
     text = (
@@ -246,7 +253,7 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
             derived=_lambdas(_derived(kernel)),
             confirm=_CONFIRM,
             missing=missing,
-            imports=sorted({*classes, *tolerance.imports, *(("Tune",) if kernel.tune else ())}),
+            imports=sorted({*classes, *tolerance.imports, *_more_imports(kernel)}),
         )
     )
     guessed = [f"{argument.text} {argument.note}" for argument in arguments if argument.note]
@@ -254,6 +261,13 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
     guessed += [f"tolerance={tolerance.text} {_CONFIRM}"] if tolerance.text else []
     reference = "confirm the reference" if proposed else "the reference"
     return Skeleton(f"{_module_name(kernel.name)}.py", text, not missing, (*missing, reference, *guessed))
+
+
+def _more_imports(kernel: FoundKernel) -> list[str]:
+    """Return the names of prism_bench that a tuning space and a zeroed buffer ask for."""
+    zero = ["Zero"] if kernel.launch and kernel.launch.zeroed else []
+    rule = ["Rule"] if kernel.tuned_together else []
+    return [*zero, *rule, *(["Tune"] if kernel.tune else [])]
 
 
 def _missing(kernel: FoundKernel, passed: Sequence[FoundParameter], types: Mapping[str, str]) -> list[str]:
@@ -361,7 +375,8 @@ def _argument(parameter: FoundParameter, types: Mapping[str, str]) -> _SpecLine:
         shape = parameter.shape.value if parameter.shape else "1"
         dtype_text = "" if dtype == "float32" else f', dtype="{dtype}"'
         if parameter.below and role.value != "output":
-            dtype_text += f', fill=integers(0, "{parameter.below}")'
+            bound = parameter.below if parameter.below.isdigit() else f'"{parameter.below}"'
+            dtype_text += f", fill=integers(0, {bound})"
         return _SpecLine(f'{_BUFFERS[role.value]}("{name}", "{shape}"{dtype_text})', f"{_CONFIRM} role and shape")
     if role.value == "size":
         return _SpecLine(f'Size("{name}")' if dtype == "int32" else f'Size("{name}", "{dtype}")')
@@ -413,7 +428,10 @@ def _is_single(kernel: FoundKernel, name: str) -> bool:
 
 
 def _identifiers(*texts: str) -> set[str]:
-    return {name for text in texts for name in re.findall(r"[A-Za-z_]\w*", text)}
+    """Return the names in expressions, without those of functions, methods, keywords and strings."""
+    plain = (re.sub(r"'[^']*'|\"[^\"]*\"", "", text) for text in texts)
+    names = {name for text in plain for name in re.findall(r"(?<![\w.])[A-Za-z_]\w*", text)}
+    return {name for name in names if name not in _WORDS and not iskeyword(name)}
 
 
 def _derived(kernel: FoundKernel) -> dict[str, str]:
@@ -435,8 +453,10 @@ def _axes(kernel: FoundKernel, values: Mapping[str, str]) -> list[str]:
     derived = _derived(kernel)
     names = [*_names(kernel, "size"), *(name for name in shapes.split() if not name.isdigit())]
     names += [name for name, _ in kernel.launch.names] if kernel.launch else []
-    names += sorted(_identifiers(*derived.values()).difference(_WORDS))
-    known = {*values, *derived, *(name for name, _ in kernel.tune)}
+    names += sorted(_identifiers(*derived.values()))
+    if kernel.language == "triton" and kernel.launch:
+        names += sorted(_identifiers(*(kernel.launch.grid or ()), *(text for _, text in kernel.launch.constants)))
+    known = {"device", *values, *derived, *(name for name, _ in kernel.tune)}
     return [name for name in dict.fromkeys(names) if name not in known] or ["n"]
 
 
@@ -454,12 +474,15 @@ def _workload(kernel: FoundKernel, axes: list[str], values: Mapping[str, str], *
     numbers = {name: number for name, text in values.items() if (number := number_of(text)) is not None}
     if launch is not None:
         texts = [*(launch.grid or ()), *(launch.block or ()), launch.shared or ""]
-        is_fixed = not _identifiers(*texts) - {"min", "max"}
+        is_fixed = not _identifiers(*texts)
         fixed = {name: int(guess.value) for name, guess in launch.passed if name in sizes and is_fixed}
         sizes |= fixed
         for axis, tile in _tiles(texts, numbers):
             if axis in sizes and axis not in fixed and sizes[axis] % tile:
                 sizes[axis] = -(-sizes[axis] // tile) * tile
+        for axis, least, most in kernel.limits:
+            if axis in sizes and axis not in fixed:
+                sizes[axis] = min(max(sizes[axis], least or 1), most or sizes[axis] + (least or 1))
         _shrink(kernel, launch, {axis for axis in axes if axis not in fixed}, sizes, numbers, is_large=is_large)
     return ", ".join(f"{axis}={sizes[axis]}" for axis in axes)
 
@@ -511,29 +534,31 @@ def _launch_text(launch: FoundLaunch | None, kernel: FoundKernel) -> str:
     """Return the function of the axes that returns the Launch; a Triton kernel takes its constants by name."""
     launch = launch or FoundLaunch(kernel.path, kernel.line, None, None, None)
     shared, arguments = _plain(launch.shared or "0"), [f"grid={_extent_text(launch.grid)}"]
-    constants = [parameter.name for parameter in kernel.parameters if parameter.role.value == "constexpr"]
     if kernel.language == "triton":
-        options = (option.partition("=") for option in launch.template_arguments)
-        values = [*((name, name) for name in constants), *((name, value) for name, _, value in options)]
-        items = ", ".join(f'"{name}": {value}' for name, value in values)
+        items = ", ".join(f'"{name}": {_plain(value)}' for name, value in launch.constants)
         arguments += [f"constants={{{items}}}"] if items else []
     else:
         arguments.append(f"block={_extent_text(launch.block)}")
         arguments += [f"shared={shared}"] if shared != "0" or kernel.dynamic_shared else []
         arguments += ["cooperative=True"] if launch.is_cooperative else []
-    expressions = " ".join([*(launch.grid or ()), *(launch.block or ()), shared])
+    constants = [value for _, value in launch.constants]
+    expressions = [*(launch.grid or ()), *(launch.block or ()), shared, *constants]
+    asked = _identifiers(*expressions)
     numbers = [parameter.name for parameter in kernel.parameters if not parameter.is_pointer]
     names = [*numbers, *(name for name, _ in launch.names), "device"]
-    used = [name for name in names if re.search(rf"\b{re.escape(name)}\b", expressions)]
-    parameters = ", ".join(dict.fromkeys([*used, *constants]))
-    head = f"lambda {parameters}:" if used or constants else "lambda:"
-    return f"{head} Launch({', '.join(arguments)})"
+    used = [name for name in dict.fromkeys(names) if name in asked]
+    if kernel.language == "triton":  # whose launch may ask for axes that no parameter is
+        used += sorted(asked.difference(used))
+    steps = [*(f'Zero("{name}")' for name in launch.zeroed), f"Launch({', '.join(arguments)})"]
+    text = ", ".join(steps)
+    head = f"lambda {', '.join(used)}:" if used else "lambda:"
+    return f"{head} ({text})" if len(steps) > 1 else f"{head} {text}"
 
 
 def _lambdas(expressions: Mapping[str, str]) -> dict[str, str]:
     """Return functions of the axes for expressions, by name."""
-    asked = {name: sorted(_identifiers(text).difference(_WORDS)) for name, text in expressions.items()}
-    return {name: f"lambda {', '.join(asked[name])}: {text}" for name, text in expressions.items()}
+    asked = {name: ", ".join(sorted(_identifiers(text))) for name, text in expressions.items()}
+    return {name: f"lambda{' ' if asked[name] else ''}{asked[name]}: {text}" for name, text in expressions.items()}
 
 
 def _extent_text(extents: tuple[str, ...] | None) -> str:
