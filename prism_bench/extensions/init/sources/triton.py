@@ -148,11 +148,18 @@ class _Project:
             for call in launch_calls(file):
                 self._calls.setdefault(call.kernel, []).append(call)
         self._callers = {
-            bare_name(node.func): name
+            node.id: name
             for functions in self._functions.values()
             for name, function in functions.items()
             for node in ast.walk(function)
-            if isinstance(node, ast.Call) and bare_name(node.func) in everywhere and bare_name(node.func) != name
+            if isinstance(node, ast.Name) and node.id in everywhere and node.id != name
+        }
+        self._callers |= {
+            node.attr: name
+            for functions in self._functions.values()
+            for name, function in functions.items()
+            for node in ast.walk(function)
+            if isinstance(node, ast.Attribute) and node.attr in everywhere and node.attr != name
         }
 
     def kernels(self, file: HostFile) -> Iterator[FoundKernel]:
