@@ -1,0 +1,6 @@
+#pragma once
+
+struct ConvShape {
+  int batch, dim, seqlen, width;
+  bool silu_activation;
+};
