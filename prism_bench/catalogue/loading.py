@@ -10,6 +10,7 @@ from typing import Any
 
 from prism_bench.catalogue.catalogue import Catalogue, KeptChecks, Problem, edge_cases, timed_cases
 from prism_bench.catalogue.importer import BUILT_IN, catalogue_package, execute, module_name
+from prism_bench.catalogue.project_reference import with_project_references
 from prism_bench.catalogue.project_source import placed
 from prism_bench.compilation.languages.language import Placeholder, language, language_in, reading_builtins
 from prism_bench.errors import PrismBenchError, SpecError, UsageError
@@ -162,7 +163,7 @@ def load_spec(path: Path, module: str) -> KernelSpec:
     spec = getattr(execute(path, module), "spec", None)
     if not isinstance(spec, KernelSpec):
         raise SpecError("defines no 'spec = KernelSpec(...)'")
-    return replace(placed(spec, path), name=path.stem, family=family_of(path), file=path)
+    return replace(with_project_references(placed(spec, path), path), name=path.stem, family=family_of(path), file=path)
 
 
 def require_definition(path: Path, name: str, what: str) -> None:

@@ -334,9 +334,9 @@ def bind(function: Callable[..., _Result], offered: Mapping[str, Any], where: st
     return partial(function, **arguments)
 
 
-def defined_at(function: Callable[..., object]) -> str:
+def defined_at(function: Callable[..., object] | str) -> str:
     """Return where the function was written, `softmax.py line 12`; its name if it has no Python source."""
-    code = _code(function)
+    code = None if isinstance(function, str) else _code(function)
     return f"{Path(code.co_filename).name} line {code.co_firstlineno}" if code else repr(function)
 
 

@@ -79,7 +79,10 @@ class Correctness:
     @np.errstate(all="ignore")  # edges and golden data hold infinities and NaN on purpose
     def reference_outputs(self, offered: Mapping[str, Any]) -> dict[str, Any]:
         """Return the reference's outputs by name, shaped as the kernel's; `offered` is what `offered()` returned."""
-        result = arguments.call(self.spec.reference, offered, f"{self.spec.name}: reference")
+        reference = self.spec.reference
+        if isinstance(reference, str):
+            raise SpecError(f"{self.spec.name}: reference '{reference}' is a text: load it from a catalogue")
+        result = arguments.call(reference, offered, f"{self.spec.name}: reference")
         results: list[Any] = [*result] if isinstance(result, tuple) else [result]
         if len(results) != len(self.spec.outputs):
             raise SpecError(

@@ -55,7 +55,8 @@ class KernelSpec:
     and `device` (with `sm_count`, `max_shared_bytes`, `compute_capability`). A `callable` does the work in the place of
     entry and launches. `reference` and `tolerance` functions may ask for inputs by name (floats as float64), axes, `xp`
     (NumPy or CuPy) and `special` (scipy.special or CuPy's); `reference` returns the output, or a tuple in the order of
-    the outputs.
+    the outputs. As a text it is a function of the user's repository, `"module:function"` or
+    `"module:function(x, eps=eps)"`, on NumPy arrays or torch tensors in float64; it runs in a process of its own.
     `peers` are calls of a library of `peer.LIBRARIES`, plain functions or `Peer` objects: see `peer.Peer`. `looked_at`
     gives for other libraries why they are no peers: what they offer instead.
     `arithmetic` names the ceiling of the operations: `fp32`, `fp64`, `tensor` (half or bfloat16 on tensor cores),
@@ -75,7 +76,7 @@ class KernelSpec:
 
     # The definition.
     arguments: tuple[Array | Scalar, ...]
-    reference: Callable[..., Any]
+    reference: Callable[..., Any] | str
     workloads: Mapping[str, Workload]
     entry: str = ""
     launch: Callable[..., HostSteps] = no_launch

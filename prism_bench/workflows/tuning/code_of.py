@@ -15,6 +15,8 @@ from sys import modules
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, cast
 
+from prism_bench.catalogue.project_reference import ProjectReference
+
 _NO_CODE = ("annotation", "returns", "type_comment", "type_params", "ctx", "kind")
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...))
 
@@ -55,6 +57,8 @@ class CodeWords:
             yield from self._of_class(inner)
         elif isinstance(inner, ModuleType):
             yield inner.__name__.rpartition(".")[2] if self._own(_file(inner)) else inner.__name__
+        elif isinstance(inner, ProjectReference):  # its module is not imported here
+            yield from inner.code_words()
         elif hasattr(inner, "tobytes"):  # an array
             array = cast("Any", inner)
             yield f"{array.dtype} {array.shape} {array.tobytes().hex()}"
