@@ -10,17 +10,14 @@ def _attn_fwd(Q, K, V, Out, sm_scale, N_CTX, HEAD_DIM: tl.constexpr, BLOCK_M: tl
     start_m = tl.program_id(0)
     off_hz = tl.program_id(1)
     qvk_offset = off_hz.to(tl.int64) * N_CTX * HEAD_DIM
-    Q_block_ptr = tl.make_block_ptr(
-        base=Q + qvk_offset, shape=(N_CTX, HEAD_DIM), strides=(HEAD_DIM, 1),
-        offsets=(start_m * BLOCK_M, 0), block_shape=(BLOCK_M, HEAD_DIM), order=(1, 0),
-    )  # fmt: skip
+    desc_q = tl.make_tensor_descriptor(Q + qvk_offset, shape=[N_CTX, HEAD_DIM], strides=[HEAD_DIM, 1], block_shape=[BLOCK_M, HEAD_DIM])
     offs_m = start_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = tl.arange(0, BLOCK_N)
     offs_d = tl.arange(0, HEAD_DIM)
     m_i = tl.zeros([BLOCK_M], dtype=tl.float32) - float("inf")
     l_i = tl.zeros([BLOCK_M], dtype=tl.float32)
     acc = tl.zeros([BLOCK_M, HEAD_DIM], dtype=tl.float32)
-    q = tl.load(Q_block_ptr, boundary_check=(0,), padding_option="zero")
+    q = desc_q.load([start_m * BLOCK_M, 0])
     end = tl.minimum((start_m + 1) * BLOCK_M, N_CTX) if CAUSAL else N_CTX
     for start_n in range(0, end, BLOCK_N):
         cols = start_n + offs_n

@@ -10,13 +10,13 @@ import triton.language as tl
 @triton.jit(do_not_specialize=["T"])
 def chunk_local_cumsum_kernel(s, o, scale, T, B: tl.constexpr, H: tl.constexpr, BT: tl.constexpr, HAS_SCALE: tl.constexpr):
     i_t, i_bh = tl.program_id(0), tl.program_id(1)
-    p_s = tl.make_block_ptr(s + i_bh * T, (T,), (1,), (i_t * BT,), (BT,), (0,))
-    p_o = tl.make_block_ptr(o + i_bh * T, (T,), (1,), (i_t * BT,), (BT,), (0,))
-    b_s = tl.load(p_s, boundary_check=(0,)).to(tl.float32)
+    o_t = i_t * BT + tl.arange(0, BT)
+    m_t = o_t < T
+    b_s = tl.load(s + i_bh * T + o_t, mask=m_t, other=0).to(tl.float32)
     b_o = tl.cumsum(b_s, axis=0)
     if HAS_SCALE:
         b_o *= scale
-    tl.store(p_o, b_o.to(p_o.dtype.element_ty), boundary_check=(0,))
+    tl.store(o + i_bh * T + o_t, b_o.to(o.dtype.element_ty), mask=m_t)
 
 
 def chunk_local_cumsum(g: torch.Tensor, chunk_size: int, scale: Optional[float] = 0.5) -> torch.Tensor:
@@ -32,12 +32,13 @@ def chunk_local_cumsum(g: torch.Tensor, chunk_size: int, scale: Optional[float] 
 @triton.jit
 def l2norm_fwd_kernel(x, y, eps, NB: tl.constexpr, T, D: tl.constexpr, BT: tl.constexpr, BD: tl.constexpr):
     i_t = tl.program_id(0)
-    p_x = tl.make_block_ptr(x, (T, D), (D, 1), (i_t * BT, 0), (BT, BD), (1, 0))
-    b_x = tl.load(p_x, boundary_check=(0, 1)).to(tl.float32)
+    o_t = i_t * BT + tl.arange(0, BT)
+    o_d = tl.arange(0, BD)
+    mask = (o_t < T)[:, None] & (o_d < D)[None, :]
+    b_x = tl.load(x + o_t[:, None] * D + o_d[None, :], mask=mask, other=0).to(tl.float32)
     b_var = tl.sum(b_x * b_x, axis=1)
     b_y = b_x / tl.sqrt(b_var + eps)[:, None]
-    p_y = tl.make_block_ptr(y, (T, D), (D, 1), (i_t * BT, 0), (BT, BD), (1, 0))
-    tl.store(p_y, b_y.to(p_y.dtype.element_ty), boundary_check=(0, 1))
+    tl.store(y + o_t[:, None] * D + o_d[None, :], b_y.to(y.dtype.element_ty), mask=mask)
 
 
 def l2norm_fwd(x: torch.Tensor, eps: float = 1e-6):

@@ -33,7 +33,7 @@ def token_shift_kernel(x, y, T, D: tl.constexpr, BD: tl.constexpr):
     m_d = o_d < D
     base = (i_b * T + i_t) * D + o_d
     b_x = tl.load(x + base, mask=m_d, other=0)
-    b_prev = tl.load(x + base - D, mask=m_d & (i_t > 0), other=0)
+    b_prev = tl.load(x + base - D, mask=m_d & (o_d + i_t * D >= D), other=0)
     tl.store(y + base, b_prev - b_x, mask=m_d)
 
 

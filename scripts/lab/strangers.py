@@ -1,0 +1,316 @@
+"""What `init` makes of repositories that are not ours: small projects in their manner, judged against a written truth.
+
+Each folder of tests/strangers is a project of CUDA or Triton kernels with `truth.toml`, the right launch and arguments
+of each kernel, and `reference.py`, the references that its authors would have. A skeleton is a draft where it does not
+load; its launch is wrong where grid, block, shared memory or constants are not those of the truth at the same sizes.
+"""
+
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import signature
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from prism_bench.catalogue import discover
+from prism_bench.extensions.init.project import NewProject, new_project, new_project_view
+from prism_bench.spec.arguments import Array
+from prism_bench.spec.case import Case
+from prism_bench.spec.kernel import KernelSpec, Launch
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECTS, REPORT = ROOT / "tests" / "strangers", ROOT / "reports" / "strangers"
+MANY = 400  # functions of which the time of `init` is measured
+_REFERENCE = re.compile(r"reference=reference,")
+_TRUTH_HEAD = '''"""The truth of {name}, written for the tests of `init`."""
+
+import math
+
+import numpy as np
+
+from prism_bench import (
+    In, InOut, KernelSpec, Launch, Out, Scalar, Size, Workload, absolute, elementwise, integers, normwise, uniform,
+)
+from prism_bench.spec.inputs import Fill
+from prism_bench.spec.tolerance import Tolerance
+
+
+def next_power_of_2(n):
+    return 1 << (int(n) - 1).bit_length()
+
+
+'''
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is right for one kernel, from truth.toml; `draft` is why a skeleton cannot know it all."""
+
+    name: str
+    source: str
+    draft: str = ""
+    entry: str = ""
+    arguments: str = ""
+    launch: str = ""
+    workload: str = ""
+    parameters: str = ""
+    derived: str = ""
+    tolerance: str = ""
+    reference: str = ""
+
+    @property
+    def reference_text(self) -> str:
+        """The reference of the project as a spec names it."""
+        return self.reference or f"reference:{self.name}"
+
+    def spec_text(self, above: str) -> str:
+        """Return the text of the right spec; `above` leads from its folder to the project's."""
+        fields = [
+            f"source={f'{above}/{self.source}'!r}",
+            f"entry={self.entry or self.name!r}" if not self.entry else f"entry={self.entry!r}",
+            f"arguments=({self.arguments},)",
+            f"launch={self.launch}",
+            f"workloads={{'S0': Workload({self.workload})}}",
+            f"reference={self.reference_text!r}",
+        ]
+        fields += ["language='triton'"] if self.source.endswith(".py") else []
+        fields += [f"parameters=dict({self.parameters})"] if self.parameters else []
+        fields += [f"derived=dict({self.derived})"] if self.derived else []
+        fields += [f"tolerance={self.tolerance}"] if self.tolerance else []
+        return _TRUTH_HEAD.replace("{name}", self.name) + f"spec = KernelSpec({', '.join(fields)})\n"
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project of the corpus: its folder and the truth of its kernels by name."""
+
+    folder: Path
+    truths: Mapping[str, Truth]
+
+    @property
+    def language(self) -> str:
+        """`cuda` or `triton`."""
+        return "triton" if next(iter(self.truths.values())).source.endswith(".py") else "cuda"
+
+    def copied_to(self, place: Path) -> Path:
+        """Return a copy without its truth, as a user's repository would be."""
+        folder = place / self.folder.name
+        shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns("truth.toml", "__pycache__"))
+        return folder
+
+
+def projects(folder: Path = PROJECTS) -> list[Project]:
+    """Return the projects of the corpus, sorted by name."""
+    return [
+        Project(file.parent, {name: Truth(name, **keys) for name, keys in tomllib.loads(file.read_text()).items()})
+        for file in sorted(folder.glob("*/truth.toml"))
+    ]
+
+
+def write_truth(project: Project, place: Path) -> Path:
+    """Copy the project, write the right spec of each kernel that has one, and return the copy; it is configured."""
+    folder = project.copied_to(place)
+    catalogue = folder / "right" / "specs"
+    catalogue.mkdir(parents=True)
+    (folder / "prism-bench.toml").write_text('catalogue = "right"\n')
+    for truth in project.truths.values():
+        if not truth.draft:
+            (catalogue / f"{truth.name.lower()}.py").write_text(truth.spec_text("../.."))
+    return folder
+
+
+# The launch of a skeleton against the truth.
+
+
+def launch_error(case: Case, right: KernelSpec) -> str:
+    """Return how the launch of a skeleton's case differs from the right one at the same sizes; empty where it does not.
+
+    Names of the truth are names of the case, constants of its launch, or follow from the sizes of its buffers.
+    """
+    step = _launched(case.spec, case.axes)
+    names: dict[str, Any] = {**step.constants, **case.axes}
+    _solve(names, right, {array.name: prod(case.sizes.shape(array.name)) for array in case.spec.arrays})
+    asked = list(signature(right.launch).parameters)
+    names = {**right.parameters, **names} if not set(asked) <= names.keys() else names
+    unknown = [name for name in asked if name not in names]
+    if unknown:
+        return f"the truth's {', '.join(unknown)} is no name or size of the skeleton"
+    expected = _launched(right, names)
+    pairs = [("grid", _three(step.grid), _three(expected.grid))]
+    if right.language == "cuda":
+        pairs += [("block", _three(step.block), _three(expected.block)), ("shared", step.shared, expected.shared)]
+    options = ("num_warps", "num_stages", "num_ctas")
+    pairs += [
+        (name, step.constants.get(name, "missing"), value)
+        for name, value in expected.constants.items()
+        if name not in options
+    ]
+    return "; ".join(f"{name} {have} for {want}" for name, have, want in pairs if have != want)
+
+
+def _launched(spec: KernelSpec, names: Mapping[str, Any]) -> Launch:
+    step: Any = spec.launch(**{name: names[name] for name in signature(spec.launch).parameters})
+    return next(part for part in step if isinstance(part, Launch)) if isinstance(step, tuple | list) else step
+
+
+def _three(extents: Any) -> tuple[int, ...]:
+    parts = tuple(extents) if isinstance(extents, Sequence) else (extents,)
+    return (*(int(part) for part in parts), 1, 1)[:3]
+
+
+def _solve(names: dict[str, Any], right: KernelSpec, elements: Mapping[str, int]) -> None:
+    """Add the axes of the truth that follow from the numbers of elements: the only unknown one of a buffer."""
+    for _ in range(3):
+        for array in right.arguments:
+            if not isinstance(array, Array) or array.name not in elements:
+                continue
+            axes = str(array.shape).split() if isinstance(array.shape, str) else [str(axis) for axis in array.shape]
+            free = [axis for axis in axes if not axis.isdigit() and axis not in names]
+            known = prod(int(axis) if axis.isdigit() else int(names[axis]) for axis in axes if axis not in free)
+            if len(free) == 1 and known and elements[array.name] % known == 0:
+                names[free[0]] = elements[array.name] // known
+
+
+# A project from `init` to a verdict.
+
+
+@dataclass
+class Row:
+    """A kernel of the corpus: what its skeleton is, and what became of it."""
+
+    project: str
+    language: str
+    kernel: str
+    skeleton: str = "none"  # or `draft`, `loads`
+    reason: str = ""
+    launch: str = ""  # `right`, or how it is wrong
+    outputs: int = 0
+    verified: str = ""  # `ok`, or why not
+    hand_written: int = 0
+
+
+@dataclass
+class Study:
+    """All rows, and what `init` printed and took."""
+
+    rows: list[Row] = field(default_factory=list[Row])
+    printed: int = 0
+    kernels_printed: int = 0
+    cpu_seconds: float = 0.0
+
+
+def initialised(project: Project, place: Path) -> tuple[Path, NewProject]:
+    """Return a copy of the project after `prism-bench init . .`, and what `init` made."""
+    folder = project.copied_to(place)
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        return folder, new_project(Path(), source=Path())
+    finally:
+        os.chdir(here)
+
+
+def with_references(folder: Path, project: Project, made: NewProject) -> dict[str, Path]:
+    """Write the line `reference="module:function"` into each skeleton that loads; return its file by kernel."""
+    written: dict[str, Path] = {}
+    assert made.source_specs is not None
+    for spec in made.source_specs.specs:
+        truth, path = project.truths.get(spec.kernel.name), folder / spec.file.path
+        if truth and not truth.draft and spec.skeleton.loads:
+            path.write_text(_REFERENCE.sub(f'reference="{truth.reference_text}",', path.read_text(), count=1))
+            written[spec.kernel.name] = path
+    return written
+
+
+def verdicts(folder: Path, catalogue: str, timeout: float = 60.0) -> dict[str, str]:
+    """Return `ok` or the first complaint of each kernel of a catalogue, verified on the emulator at S0."""
+    command = [sys.executable, "-m", "prism_bench", "verify", "--catalogue", catalogue, "--backend", "emulator"]
+    command += ["--label", "S0", "--timeout", str(timeout), "--json"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if not done.stdout.strip().startswith("["):
+        return {"": done.stderr.strip()[-300:]}
+    cases: Iterable[Mapping[str, Any]] = json.loads(done.stdout)
+    answers: dict[str, str] = {}
+    for case in cases:
+        name = str(case["name"]).partition("[")[0]
+        text = "ok" if case["status"] == "ok" else f"{case['status']}: {case.get('reason') or ''}"
+        if answers.get(name, "ok") == "ok":
+            answers[name] = text.strip()
+    return answers
+
+
+def study(chosen: Sequence[Project], *, verify: bool = True) -> Study:
+    """Return a row for each kernel of the projects."""
+    result = Study()
+    with tempfile.TemporaryDirectory() as place:
+        for project in chosen:
+            result.rows += _studied(project, Path(place), result, verify)
+    return result
+
+
+def _studied(project: Project, place: Path, study: Study, verify: bool) -> Iterator[Row]:
+    right = discover(write_truth(project, place / "truth") / "right")
+    folder, made = initialised(project, place)
+    assert made.source_specs is not None
+    study.printed += len(_printed(made))
+    study.kernels_printed += len(made.source_specs.specs)
+    with_references(folder, project, made)
+    catalogue = discover(folder / made.catalogue)
+    answers = verdicts(folder, made.catalogue) if verify and catalogue.kernels else {}
+    for truth in project.truths.values():
+        row = Row(project.folder.name, project.language, truth.name)
+        spec = next((spec for spec in made.source_specs.specs if spec.kernel.name == truth.name), None)
+        if spec is not None:
+            row.skeleton = "loads" if spec.skeleton.loads else "draft"
+            row.reason = "" if spec.skeleton.loads else spec.skeleton.open_points[0]
+            name = spec.file.path.name.partition(".")[0]
+            loaded = catalogue.kernels.get(name)
+            row.outputs = len(loaded.outputs) if loaded else 0
+            problem = next((str(p.message) for p in catalogue.problems if p.path.name.startswith(f"{name}.")), "")
+            if spec.skeleton.loads and loaded is None:
+                row.reason = problem
+            if loaded is not None and not truth.draft:
+                case = catalogue.cases([loaded.name], ["S0"])[0]
+                row.launch = launch_error(case, right.kernels[truth.name.lower()]) or "right"
+            row.verified = answers.get(name, answers.get("", "")) if spec.skeleton.loads else ""
+            row.hand_written = 1 if spec.skeleton.loads else 0
+        yield row
+
+
+def _printed(made: NewProject) -> list[str]:
+    from io import StringIO
+
+    from rich.console import Console
+
+    output = StringIO()
+    Console(file=output, width=100).print(new_project_view(made))
+    return output.getvalue().splitlines()
+
+
+# The time of many functions.
+
+
+def seconds_of_many(functions: int = MANY) -> float:
+    """Return the CPU seconds of `init` on a folder of copies of the corpus with that many functions."""
+    with tempfile.TemporaryDirectory() as place:
+        folder, count, copy = Path(place), 0, 0
+        while count < functions:
+            for project in projects():
+                if count < functions:
+                    shutil.copytree(project.folder, folder / f"copy_{copy}" / project.folder.name)
+                    count += len(project.truths)
+            copy += 1
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        command = [sys.executable, "-m", "prism_bench", "init", ".", "."]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
