@@ -43,7 +43,7 @@ def with_project_references(spec: KernelSpec, file: Path) -> KernelSpec:
     Raise SpecError for a text of another form. Nothing is imported.
     """
     variants = {
-        name: Variant(variant.meaning, **variant.changes | {"reference": _reference(text, file)})
+        name: Variant(variant.meaning, **{**variant.changes, "reference": _reference(text, file)})
         if isinstance(text := variant.changes.get("reference"), str)
         else variant
         for name, variant in spec.variants.items()

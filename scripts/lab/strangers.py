@@ -5,6 +5,7 @@ of each kernel, and `reference.py`, the references that its authors would have. 
 load; its launch is wrong where grid, block, shared memory or constants are not those of the truth at the same sizes.
 """
 
+import csv
 import json
 import os
 import re
@@ -15,17 +16,21 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from inspect import signature
+from io import StringIO
 from math import prod
 from pathlib import Path
 from typing import Any
+
+from rich.console import Console
 
 from prism_bench.catalogue import discover
 from prism_bench.extensions.init.project import NewProject, new_project, new_project_view
 from prism_bench.spec.arguments import Array
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec, Launch
+from prism_bench.units import count_text
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECTS, REPORT = ROOT / "tests" / "strangers", ROOT / "reports" / "strangers"
@@ -76,7 +81,7 @@ class Truth:
         """Return the text of the right spec; `above` leads from its folder to the project's."""
         fields = [
             f"source={f'{above}/{self.source}'!r}",
-            f"entry={self.entry or self.name!r}" if not self.entry else f"entry={self.entry!r}",
+            f"entry={(self.entry or self.name)!r}",
             f"arguments=({self.arguments},)",
             f"launch={self.launch}",
             f"workloads={{'S0': Workload({self.workload})}}",
@@ -287,10 +292,6 @@ def _studied(project: Project, place: Path, study: Study, verify: bool) -> Itera
 
 
 def _printed(made: NewProject) -> list[str]:
-    from io import StringIO
-
-    from rich.console import Console
-
     output = StringIO()
     Console(file=output, width=100).print(new_project_view(made))
     return output.getvalue().splitlines()
@@ -314,3 +315,89 @@ def seconds_of_many(functions: int = MANY) -> float:
         subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+# The table, with the goals.
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A line of the table: its text, the measured number, and the bound that it has to keep."""
+
+    text: str
+    value: float
+    goal: float
+    at_least: bool = False
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the number keeps the bound."""
+        return self.value >= self.goal if self.at_least else self.value <= self.goal
+
+    def __str__(self) -> str:
+        sign = ">=" if self.at_least else "<="
+        return f"| {self.text} | {self.value:.3g} | {sign} {self.goal:g} | {'yes' if self.is_met else 'no'} |"
+
+
+def figures(result: Study, seconds: float) -> list[Figure]:
+    """Return the numbers of a study with their goals; shares are percent of all kernels of the corpus."""
+    rows, percent = result.rows, 100 / len(result.rows)
+    loads = [row for row in rows if row.skeleton == "loads"]
+    return [
+        Figure("drafts, percent of kernels", sum(row.skeleton != "loads" for row in rows) * percent, 25),
+        Figure("verify with only a reference, percent", sum(row.verified == "ok" for row in rows) * percent, 60, True),
+        Figure("wrong launches", sum(row.launch not in ("", "right") for row in rows), 0),
+        Figure("skeletons without output", sum(not row.outputs for row in loads), 0),
+        Figure(f"CPU seconds of `init` on {MANY} functions", seconds, 10),
+        Figure("printed lines per kernel", result.printed / result.kernels_printed, 2),
+    ]
+
+
+def write_report(result: Study, lines: Sequence[Figure], folder: Path = REPORT) -> None:
+    """Write the table of kernels and the page with the goals."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [part.name for part in fields(Row)]
+    with (folder / "kernels.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(names)
+        table.writerows([getattr(row, name) for name in names] for row in result.rows)
+    counts = {name: sum(row.language == name for row in result.rows) for name in ("cuda", "triton")}
+    number = len({row.project for row in result.rows})
+    hand = sum(row.hand_written for row in result.rows)
+    ok = sum(row.verified == "ok" for row in result.rows)
+    page = [
+        "# Kernels of other repositories",
+        "",
+        f"`scripts/strangers` runs `prism-bench init . .` on {count_text(number, 'project')} of `tests/strangers` with",
+        f"{counts['cuda']} CUDA and {counts['triton']} Triton kernels. It judges every skeleton by `truth.toml` of",
+        "the project: grid, block, shared memory and constants at the sizes of the skeleton's S0. Then it adds the line",
+        '`reference="reference:..."` to each skeleton that loads, and verifies S0 on the emulator.',
+        "",
+        "| number | measured | goal | met |",
+        "|---|---|---|---|",
+        *map(str, lines),
+        "",
+        f"{count_text(ok, 'kernel')} verified with {hand} hand-written lines in all skeletons that load.",
+        "`kernels.csv` has a row for each kernel, with the reason of each draft.",
+    ]
+    (folder / "README.md").write_text("\n".join(page) + "\n", encoding="utf-8")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Study all projects, or those that are named, and write the report; return 1 where a goal is missed.
+
+    Only a study of all projects is written.
+    """
+    names = list(sys.argv[1:] if arguments is None else arguments)
+    every = projects()
+    chosen = [project for project in every if not names or project.folder.name in names]
+    if len(chosen) < len(names):
+        raise SystemExit(f"strangers: projects are {', '.join(project.folder.name for project in every)}")
+    result = study(chosen)
+    lines = figures(result, seconds_of_many())
+    for row in result.rows:
+        print(f"{row.project:20} {row.kernel:34} {row.skeleton:6} {row.launch:14.60} {row.verified or row.reason:.90}")
+    print(*lines, sep="\n")
+    if not names:
+        write_report(result, lines)
+    return 0 if all(line.is_met for line in lines) else 1
