@@ -293,6 +293,7 @@ _DYNAMIC_SHARED = re.compile(
     r"(?P<type>[\w:<>,\s]+?)\s+(?:__align__\s*\([^)]*\)\s*)?(?P<name>\w+)\s*\[\s*\](?P<more>(?:\s*\[[^\]]*\])*)\s*;"
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
+_STATIC_SHARED = re.compile(r"\bstatic\s+(?=__shared__\b)|(?<=\b__shared__)\s+static\b")  # __shared__ is static here
 _C_LINKAGE = re.compile(r'\bextern\s+"C"\s*(?P<block>\{)?')
 _RETURN = re.compile(r"\breturn\s*;(?!\s*\n\})")  # before a function's last brace it skips nothing
 _BOUNDED = re.compile(r"\b__launch_bounds__\s*\((?P<bounds>(?:[^()#]|\((?:[^()#]|\([^()#]*\))*\))+)\)[^;{}#]*?\)\s*\{")
@@ -373,7 +374,8 @@ def _body(flat: _Flat) -> tuple[str, tuple[str, ...]]:
     def noted_return(match: re.Match[str]) -> str:
         return "{ ::cuda_cpu::leave_early(); return; }" + "\n" * match[0].count("\n")
 
-    bounded = _check_bounds(_declare_shared(flat.text))
+    text = _STATIC_SHARED.sub(lambda match: " " + "\n" * match[0].count("\n"), flat.text)
+    bounded = _check_bounds(_declare_shared(text))
     body = _RETURN.sub(noted_return, _C_LINKAGE.sub(plain_linkage, bounded))
     return body, tuple(_symbols(body))
 

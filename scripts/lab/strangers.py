@@ -16,17 +16,14 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from inspect import signature
-from io import StringIO
 from math import prod
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from prism_bench.catalogue import discover
-from prism_bench.extensions.init.project import NewProject, new_project, new_project_view
+from prism_bench.extensions.init.project import NewProject, new_project
 from prism_bench.spec.arguments import Array
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec, Launch
@@ -203,16 +200,6 @@ class Row:
     hand_written: int = 0
 
 
-@dataclass
-class Study:
-    """All rows, and what `init` printed and took."""
-
-    rows: list[Row] = field(default_factory=list[Row])
-    printed: int = 0
-    kernels_printed: int = 0
-    cpu_seconds: float = 0.0
-
-
 def initialised(project: Project, place: Path) -> tuple[Path, NewProject]:
     """Return a copy of the project after `prism-bench init . .`, and what `init` made."""
     folder = project.copied_to(place)
@@ -253,21 +240,17 @@ def verdicts(folder: Path, catalogue: str, timeout: float = 60.0) -> dict[str, s
     return answers
 
 
-def study(chosen: Sequence[Project], *, verify: bool = True) -> Study:
+def study(chosen: Sequence[Project]) -> list[Row]:
     """Return a row for each kernel of the projects."""
-    result = Study()
     with tempfile.TemporaryDirectory() as place:
-        for project in chosen:
-            result.rows += _studied(project, Path(place), result, verify)
-    return result
+        return [row for project in chosen for row in studied(project, Path(place), verify=True)]
 
 
-def _studied(project: Project, place: Path, study: Study, verify: bool) -> Iterator[Row]:
+def studied(project: Project, place: Path, *, verify: bool) -> Iterator[Row]:
+    """Yield a row for each kernel of a project, which is copied to `place`; with `verify` the emulator runs them."""
     right = discover(write_truth(project, place / "truth") / "right")
     folder, made = initialised(project, place)
     assert made.source_specs is not None
-    study.printed += len(_printed(made))
-    study.kernels_printed += len(made.source_specs.specs)
     with_references(folder, project, made)
     catalogue = discover(folder / made.catalogue)
     answers = verdicts(folder, made.catalogue) if verify and catalogue.kernels else {}
@@ -291,17 +274,38 @@ def _studied(project: Project, place: Path, study: Study, verify: bool) -> Itera
         yield row
 
 
-def _printed(made: NewProject) -> list[str]:
-    output = StringIO()
-    Console(file=output, width=100).print(new_project_view(made))
-    return output.getvalue().splitlines()
+# A slowed copy, and what `compile --against` reports of it.
+
+_SLOWER = {
+    "cuda": (re.compile(r"(__global__[^;{}]*\)\s*\{)"), r"\1 for (volatile int slowed = 0; slowed < 64; ++slowed) {}"),
+    "triton": (re.compile(r"^(    )(tl\.store\()", re.MULTILINE), r"\1tl.debug_barrier()\n\1\2"),
+}
+
+
+def slow_down(folder: Path, project: Project) -> None:
+    """Make every kernel of a copy slower and leave its results: a loop, or barriers before its stores."""
+    pattern, replacement = _SLOWER[project.language]
+    for source in {truth.source for truth in project.truths.values()}:
+        path = folder / source
+        path.write_text(pattern.sub(replacement, path.read_text()))
+
+
+def changed_since(folder: Path, catalogue: str, architecture: str = "90") -> set[str]:
+    """Return the kernels of which `compile --against HEAD` reports other machine code."""
+    command = [sys.executable, "-m", "prism_bench", "compile", "--catalogue", catalogue, "--arch", architecture]
+    done = subprocess.run(
+        [*command, "--against", "HEAD", "--json"], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if not done.stdout.strip().startswith("{"):
+        raise RuntimeError(done.stderr[-500:])
+    return {str(change["kernel"]) for change in json.loads(done.stdout)["changes"] if "code" in change["reasons"]}
 
 
 # The time of many functions.
 
 
-def seconds_of_many(functions: int = MANY) -> float:
-    """Return the CPU seconds of `init` on a folder of copies of the corpus with that many functions."""
+def cost_of_many(functions: int = MANY) -> tuple[float, float]:
+    """Return CPU seconds of `init` on copies of the corpus with that many functions, and printed lines per kernel."""
     with tempfile.TemporaryDirectory() as place:
         folder, count, copy = Path(place), 0, 0
         while count < functions:
@@ -312,9 +316,10 @@ def seconds_of_many(functions: int = MANY) -> float:
             copy += 1
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         command = [sys.executable, "-m", "prism_bench", "init", ".", "."]
-        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        done = subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return seconds, len(done.stdout.splitlines()) / count
 
 
 # The table, with the goals.
@@ -339,9 +344,9 @@ class Figure:
         return f"| {self.text} | {self.value:.3g} | {sign} {self.goal:g} | {'yes' if self.is_met else 'no'} |"
 
 
-def figures(result: Study, seconds: float) -> list[Figure]:
+def figures(result: Sequence[Row], seconds: float, printed: float) -> list[Figure]:
     """Return the numbers of a study with their goals; shares are percent of all kernels of the corpus."""
-    rows, percent = result.rows, 100 / len(result.rows)
+    rows, percent = result, 100 / len(result)
     loads = [row for row in rows if row.skeleton == "loads"]
     return [
         Figure("drafts, percent of kernels", sum(row.skeleton != "loads" for row in rows) * percent, 25),
@@ -349,29 +354,29 @@ def figures(result: Study, seconds: float) -> list[Figure]:
         Figure("wrong launches", sum(row.launch not in ("", "right") for row in rows), 0),
         Figure("skeletons without output", sum(not row.outputs for row in loads), 0),
         Figure(f"CPU seconds of `init` on {MANY} functions", seconds, 10),
-        Figure("printed lines per kernel", result.printed / result.kernels_printed, 2),
+        Figure("printed lines per kernel", printed, 2),
     ]
 
 
-def write_report(result: Study, lines: Sequence[Figure], folder: Path = REPORT) -> None:
+def write_report(result: Sequence[Row], lines: Sequence[Figure], folder: Path = REPORT) -> None:
     """Write the table of kernels and the page with the goals."""
     folder.mkdir(parents=True, exist_ok=True)
     names = [part.name for part in fields(Row)]
     with (folder / "kernels.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file, lineterminator="\n")
         table.writerow(names)
-        table.writerows([getattr(row, name) for name in names] for row in result.rows)
-    counts = {name: sum(row.language == name for row in result.rows) for name in ("cuda", "triton")}
-    number = len({row.project for row in result.rows})
-    hand = sum(row.hand_written for row in result.rows)
-    ok = sum(row.verified == "ok" for row in result.rows)
+        table.writerows([getattr(row, name) for name in names] for row in result)
+    counts = {name: sum(row.language == name for row in result) for name in ("cuda", "triton")}
+    number = len({row.project for row in result})
+    hand = sum(row.hand_written for row in result)
+    ok = sum(row.verified == "ok" for row in result)
     page = [
         "# Kernels of other repositories",
         "",
         f"`scripts/strangers` runs `prism-bench init . .` on {count_text(number, 'project')} of `tests/strangers` with",
-        f"{counts['cuda']} CUDA and {counts['triton']} Triton kernels. It judges every skeleton by `truth.toml` of",
-        "the project: grid, block, shared memory and constants at the sizes of the skeleton's S0. Then it adds the line",
-        '`reference="reference:..."` to each skeleton that loads, and verifies S0 on the emulator.',
+        f"{counts['cuda']} CUDA and {counts['triton']} Triton kernels. It judges each skeleton by `truth.toml` of",
+        "the project: grid, block, shared memory and constants at the sizes of the skeleton's S0. Then it adds",
+        'the line `reference="reference:..."` to each skeleton that loads, and verifies S0 on the emulator.',
         "",
         "| number | measured | goal | met |",
         "|---|---|---|---|",
@@ -394,8 +399,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if len(chosen) < len(names):
         raise SystemExit(f"strangers: projects are {', '.join(project.folder.name for project in every)}")
     result = study(chosen)
-    lines = figures(result, seconds_of_many())
-    for row in result.rows:
+    lines = figures(result, *cost_of_many())
+    for row in result:
         print(f"{row.project:20} {row.kernel:34} {row.skeleton:6} {row.launch:14.60} {row.verified or row.reason:.90}")
     print(*lines, sep="\n")
     if not names:

@@ -37,7 +37,7 @@ __global__ void add_offsets(T* data, const T* offsets, int n) {
 __global__ void exclusive_hillis(const int* in, int* out, int n) {
   extern __shared__ int temp[];
   const int t = threadIdx.x;
-  int from = 0, to = 1;
+  int from = 1, to = 0;
   temp[t] = t > 0 && t < n ? in[t - 1] : 0;
   __syncthreads();
   for (int d = 1; d < n; d *= 2) {

@@ -1,0 +1,83 @@
+"""The way of a repository that is not ours: `init`, a line for the reference, `verify`, `compile` and a slowed copy."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from lab import strangers
+from lab.strangers import Project
+
+from prism_bench.catalogue import discover
+from prism_bench.io.installation import is_installed
+
+PROJECTS = strangers.projects()
+each_project = pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.folder.name)
+
+
+def _git(folder: Path, *words: str) -> None:
+    author = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env={**os.environ, **author})
+
+
+def test_corpus_is_half_cuda_and_half_triton() -> None:
+    counts = {
+        language: sum(len(project.truths) for project in PROJECTS if project.language == language)
+        for language in ("cuda", "triton")
+    }
+    assert 30 == len(PROJECTS)
+    assert all(count >= 60 for count in counts.values()), counts
+
+
+@each_project
+def test_truth_loads(project: Project, tmp_path: Path) -> None:
+    catalogue = discover(strangers.write_truth(project, tmp_path) / "right")
+    assert () == catalogue.problems
+    assert {truth.name.lower() for truth in project.truths.values() if not truth.draft} == set(catalogue.kernels)
+
+
+@each_project
+def test_no_skeleton_has_a_wrong_launch(project: Project, tmp_path: Path) -> None:
+    rows = list(strangers.studied(project, tmp_path, verify=False))
+    assert set(project.truths) == {row.kernel for row in rows if row.skeleton != "none"}
+    assert {} == {row.kernel: row.launch for row in rows if row.launch not in ("", "right")}
+    assert [] == [row.kernel for row in rows if row.skeleton == "loads" and not row.outputs]
+
+
+def test_judge_sees_a_wrong_launch(tmp_path: Path) -> None:
+    project = PROJECTS[0]
+    right = discover(strangers.write_truth(project, tmp_path / "right") / "right")
+    folder, made = strangers.initialised(project, tmp_path / "other")
+    path = folder / made.catalogue / "src" / "sgemv.py"
+    path.write_text(path.read_text().replace("block=32", "block=64"))
+    (case,) = discover(folder / made.catalogue).cases(["sgemv"], ["S0"])
+    assert "block (64, 1, 1) for (32, 1, 1)" == strangers.launch_error(case, right.kernels["sgemv"])
+
+
+@pytest.mark.thorough
+@each_project
+def test_flow_from_init_to_a_slowed_copy(project: Project, tmp_path: Path) -> None:
+    if project.language == "triton" and not is_installed("triton"):
+        pytest.skip("needs Triton")
+    if "import torch" in (project.folder / "reference.py").read_text() and not is_installed("torch"):
+        pytest.skip("needs torch")
+    folder = strangers.write_truth(project, tmp_path)
+    kernels = {truth.name.lower() for truth in project.truths.values() if not truth.draft}
+    assert dict.fromkeys(sorted(kernels), "ok") == dict(sorted(strangers.verdicts(folder, "right").items()))
+    _git(folder, "init", "-q")
+    _git(folder, "add", ".")
+    _git(folder, "commit", "-qm", "Fast")
+    assert set() == strangers.changed_since(folder, "right")
+    strangers.slow_down(folder, project)
+    assert kernels == strangers.changed_since(folder, "right")
+    assert dict.fromkeys(sorted(kernels), "ok") == dict(sorted(strangers.verdicts(folder, "right").items()))
+
+
+@pytest.mark.thorough
+@each_project
+def test_right_kernel_with_its_reference_is_not_called_wrong(project: Project, tmp_path: Path) -> None:
+    if project.language == "triton" and not is_installed("triton"):
+        pytest.skip("needs Triton")
+    rows = list(strangers.studied(project, tmp_path, verify=True))
+    assert {} == {row.kernel: row.verified for row in rows if row.verified.startswith("wrong")}
+    assert sum(row.skeleton == "loads" for row in rows) == sum(row.hand_written for row in rows)
