@@ -192,7 +192,7 @@ class Row:
     project: str
     language: str
     kernel: str
-    skeleton: str = "none"  # or `draft`, `loads`
+    skeleton: str = "none"  # or `draft`, `loads`, or `refused` by the catalogue
     reason: str = ""
     launch: str = ""  # `right`, or how it is wrong
     outputs: int = 0
@@ -265,12 +265,12 @@ def studied(project: Project, place: Path, *, verify: bool) -> Iterator[Row]:
             row.outputs = len(loaded.outputs) if loaded else 0
             problem = next((str(p.message) for p in catalogue.problems if p.path.name.startswith(f"{name}.")), "")
             if spec.skeleton.loads and loaded is None:
-                row.reason = problem
+                row.skeleton, row.reason = "refused", problem
             if loaded is not None and not truth.draft:
                 case = catalogue.cases([loaded.name], ["S0"])[0]
                 row.launch = launch_error(case, right.kernels[truth.name.lower()]) or "right"
-            row.verified = answers.get(name, answers.get("", "")) if spec.skeleton.loads else ""
-            row.hand_written = 1 if spec.skeleton.loads else 0
+            row.verified = answers.get(name, answers.get("", "")) if loaded else ""
+            row.hand_written = 1 if loaded else 0
         yield row
 
 
