@@ -33,7 +33,7 @@ OUTSIDE = {
     "cupti": ["profilers/cupti"], "ncu_report": ["profilers/ncu"],
     "pandas": ["record/store", "record/formats", "analysis", "extensions"],
     "orjson": ["record/store", "report"],
-    "msgspec": ["io", "record", "emulator", "compilation/languages", "extensions"],
+    "msgspec": ["io", "catalogue", "record", "emulator", "compilation/languages", "extensions"],
     "matplotlib": ["report", "extensions", "record/run_record"],
     "tree_sitter": ["compilation/host_source"], "tree_sitter_cuda": ["compilation/host_source"],
     "jinja2": ["report", "extensions"], "markupsafe": ["report"],
