@@ -56,7 +56,7 @@ class KernelSpec:
     entry and launches. `reference` and `tolerance` functions may ask for inputs by name (floats as float64), axes, `xp`
     (NumPy or CuPy) and `special` (scipy.special or CuPy's); `reference` returns the output, or a tuple in the order of
     the outputs. As a text it is a function of the user's repository, `"module:function"` or
-    `"module:function(x, eps=eps)"`, on NumPy arrays or torch tensors in float64; it runs in a process of its own.
+    `"module:function(x, eps=eps)"`, on NumPy arrays or torch tensors in float64; it runs in a child process.
     `peers` are calls of a library of `peer.LIBRARIES`, plain functions or `Peer` objects: see `peer.Peer`. `looked_at`
     gives for other libraries why they are no peers: what they offer instead.
     `arithmetic` names the ceiling of the operations: `fp32`, `fp64`, `tensor` (half or bfloat16 on tensor cores),
