@@ -23,7 +23,8 @@ DOORS_OF_SPECS = (
 
 # Outside packages and the only places that may name them.
 OUTSIDE = {
-    "numpy": ["spec", "record", "io/channels", "catalogue/edge_inputs", "catalogue/project_reference", "compilation/languages", "backends", "emulator",
+    "numpy": ["spec", "record", "io/channels", "catalogue/edge_inputs", "catalogue/project_reference",
+              "compilation/languages", "backends", "emulator",
               "run", "workflows", "extensions", "profilers", "analysis", "api", "report", "pytest_plugin"],
     "scipy": [],
     "cupy": ["backends/cuda", "compilation/compilers", "extensions/memory"],
