@@ -14,7 +14,7 @@ from prism_bench.io.installation import is_installed
 PROJECTS = strangers.projects()
 # What `init` or a spec does not do yet, by project; strict, so that who repairs it removes the line.
 _BFLOAT16 = {"15_attention": "a spec takes no bfloat16"}
-_LAUNCHES = _BFLOAT16 | {
+_LAUNCHES = {
     "18_operators": "a block from a square root is guessed",
     "19_linear_attention": "the grid's heads are no axis of the buffers",
     "22_flash": "the grid's heads are no axis of the buffers",
