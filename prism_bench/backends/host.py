@@ -147,7 +147,7 @@ def not_interpreted(case: Case) -> str | None:
     if reason or spoken.most_threads is None:
         return reason
     launches = [step for step in case.plan.steps(Device()) if isinstance(step, Launch)]
-    threads = max((prod(_triple(step.grid)) * prod(_triple(step.block)) for step in launches), default=0)
+    threads = max((prod(map(prod, step.extents)) for step in launches), default=0)
     if threads <= spoken.most_threads:
         return None
     return (
@@ -176,8 +176,7 @@ class InterpretedRunnable(HostRunnable):
         names = self.names_of(step)
         values = [np.asarray(self._value(name)) for name in names]
         scalars = tuple(index for index, name in enumerate(names) if name not in self._buffers)
-        grid, block = _triple(step.grid), _triple(step.block)
-        question = EmulateQuestion(str(spec.source_file), self.case.plan.instance(step), grid, block, scalars)
+        question = EmulateQuestion(str(spec.source_file), self.case.plan.instance(step), *step.extents, scalars)
         for name, array in zip(names, ask_interpreter(spec.language, question, values), strict=True):
             if name in self._buffers:
                 self._buffers[name][...] = array.reshape(self._buffers[name].shape)
@@ -203,8 +202,3 @@ class InterpretedRunnable(HostRunnable):
             "compiler": f"{spoken.title} {version}",
             "launches": launches,
         }
-
-
-def _triple(extents: int | tuple[int, ...]) -> tuple[int, int, int]:
-    x, y, z = (int(extent) for extent in (*(extents if isinstance(extents, tuple) else (extents,)), 1, 1)[:3])
-    return x, y, z

@@ -43,9 +43,10 @@ def command(
     The registers, spills and shared memory are compared with reports/compile/resources.csv, which --write makes anew;
     --write --against TABLE writes that one. With --verbose the host code that is cut out of sources is shown first.
 
-    Ends with 1 where a kernel does not compile, spills grew, or registers grew beyond an allowance; with --against
-    where a kernel does not compile or spills grew, and with --fail-on-change also where code, launch or inputs changed
-    or the old side does not compile. A record has no launches and inputs, and a table only resources.
+    Ends with 1 where a kernel does not compile, a device refuses its launch, spills grew, or registers grew beyond an
+    allowance; with --against where a kernel does not compile, its launch is refused or spills grew, and with
+    --fail-on-change also where code, launch or inputs changed or the old side does not compile. A record has no
+    launches and inputs, and a table only resources.
     """
     from prism_bench.report.terminal.verification import compile_json, compile_table, complaint_lines, cuts_json
     from prism_bench.workflows import compile_table as check
@@ -60,11 +61,12 @@ def command(
         _end_against(against, kernels, patterns, architectures, fail_on_change=fail_on_change, json=json)
     chosen = check.whole_kernels(kernels, patterns) if write and patterns else patterns
     with options.err().status("compiling") as status:
-        rows, complaints = check.compile_check(kernels, chosen, architectures, status.update)
+        elsewhere: list[check.Complaint] = []
+        rows, complaints = check.compile_check(kernels, chosen, architectures, status.update, elsewhere=elsewhere)
     grown = [] if write else check.worsened(rows, stored)
     if write:
         check.write_table(table, check.merged_table(stored, check.whole(rows, complaints), kernels.kernels))
-    left_out = check.left_out(kernels, chosen, architectures)
+    left_out = [*check.left_out(kernels, chosen, architectures), *elsewhere]
     if json:
         shown = {} if cuts is None else {"cuts": cuts_json(cuts)}
         options.print_json({**compile_json(rows, [*complaints, *grown], left_out), **shown})

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from math import prod
 from typing import Any
 
 from prism_bench.errors import CompilationFailed, SpecError
@@ -161,7 +162,7 @@ def _number(pattern: re.Pattern[str], text: str) -> int:
 # Parameters, and checks of launch cards against them.
 
 _SIZED = 4  # a record of .nv.info whose value follows its length; the values of others have two bytes
-_REQUIRED_BLOCK, _PARAMETER = 0x10, 0x17  # EIATTR_REQNTID, EIATTR_KPARAM_INFO
+_LARGEST_BLOCK, _REQUIRED_BLOCK, _PARAMETER = 0x05, 0x10, 0x17  # EIATTR_MAX_THREADS, _REQNTID, _KPARAM_INFO
 _REQUIRED_CLUSTER = 0x3D  # EIATTR_CTA_PER_CLUSTER
 _PARAMETER_OF_TILES = 0x45  # of code for which the driver makes tensor maps at a launch
 _SIZE_SHIFT = 18  # of the word that has a parameter's size
@@ -171,24 +172,23 @@ _SIZE_SHIFT = 18  # of the word that has a parameter's size
 class ElfEntry:
     """Entry as the ELF file describes it: its parameters as (offset, bytes), in order.
 
-    `block` and `cluster` are the extents that it requires.
+    `block` and `cluster` are the extents that it requires, `most_threads` what its `__launch_bounds__` allow.
     """
 
     parameters: tuple[tuple[int, int], ...]
     block: tuple[int, int, int] | None = None
     cluster: tuple[int, int, int] | None = None
+    most_threads: int | None = None
 
 
 def elf_entries(cubin: bytes) -> dict[str, ElfEntry]:
     """Return the entries of a cubin by symbol; raise SpecError if it is no ELF file."""
     from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
 
     try:
-        file: Any = ELFFile(io.BytesIO(cubin))
-        sections = {section.name: section for section in file.iter_sections()}
-        names = [name.removeprefix(".text.") for name in sections if name.startswith(".text.")]
-        infos = {name: sections.get(f".nv.info.{name}") for name in names}
+        by_name = {section.name: section for section in sections(cubin)}
+        names = [name.removeprefix(_TEXT) for name in by_name if name.startswith(_TEXT)]
+        infos = {name: by_name.get(f".nv.info.{name}") for name in names}
         return {name: _entry(section.data()) for name, section in infos.items() if section is not None}
     except (ELFError, struct.error, ValueError) as error:
         raise SpecError(f"the cubin is no ELF file for a GPU: {error}") from error
@@ -237,11 +237,13 @@ def _entry(data: bytes) -> ElfEntry:
         elif attribute == _PARAMETER_OF_TILES:
             _, ordinal, offset, size, _ = struct.unpack("<IHHHH", value)
             parameters[ordinal] = offset, size
-        elif attribute in (_REQUIRED_BLOCK, _REQUIRED_CLUSTER):
+        elif attribute in (_LARGEST_BLOCK, _REQUIRED_BLOCK, _REQUIRED_CLUSTER):
             x, y, z = struct.unpack("<III", value)
             extents[attribute] = x, y, z
     sizes = tuple(size for _, size in sorted(parameters.items()))
-    return ElfEntry(sizes, extents.get(_REQUIRED_BLOCK), extents.get(_REQUIRED_CLUSTER))
+    largest = extents.get(_LARGEST_BLOCK)
+    most_threads = prod(largest) if largest else None
+    return ElfEntry(sizes, extents.get(_REQUIRED_BLOCK), extents.get(_REQUIRED_CLUSTER), most_threads)
 
 
 def info_records(data: bytes) -> Iterator[tuple[int, bytes]]:

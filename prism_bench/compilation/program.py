@@ -95,6 +95,8 @@ def cut_source(source: Path, entries: Sequence[str], options: Sequence[str] = ()
 _LANGUAGE = ("-std=c++17", "--device-as-default-execution-space")
 _BASE_OPTIONS = (*_LANGUAGE, "-lineinfo", "--ptxas-options=-v")
 _SPECIFIC = {"90": "90a"}  # a cubin is for one device anyway: use the instructions that only this architecture has
+_REMARKS_OF_PTXAS = re.compile(r"^ *ptxas (?:info|  +\.).*\n?", re.MULTILINE)  # not about what it refuses
+_QUOTED_SYMBOL = re.compile(r"'(_Z\w+)'")
 _LINE = re.compile(r'^#line (\d+) ".*?([^"/\\]+)"$', re.MULTILINE)
 _INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]', re.MULTILINE)
 
@@ -139,7 +141,8 @@ def compile_source(
     cubin, lowered, log = run()
     if cubin is None:
         code = "\n".join([text, *_included(source, text, chosen.folders)])
-        words = f"{log.strip()}\n{header_advice(log)}" if chosen.compiler == "nvrtc" else log
+        errors = _QUOTED_SYMBOL.sub(lambda symbol: f"'{function_of(symbol[1])}'", _REMARKS_OF_PTXAS.sub("", log))
+        words = f"{errors.strip()}\n{header_advice(log)}" if chosen.compiler == "nvrtc" else errors
         raise CompilationFailed(
             missing_entry(map(function_of, entries), code, str(source))
             or f"{source} for sm_{architecture}:\n{words.strip()}"

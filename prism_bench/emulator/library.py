@@ -20,11 +20,11 @@ import numpy as np
 from prism_bench.emulator.build import INCLUDE, RUNTIME
 from prism_bench.emulator.report import Access, ArgumentTraffic, LaunchFinding, LaunchReport, Traffic
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.spec.launch import LARGEST_BLOCK, LARGEST_GRID, MOST_THREADS
+from prism_bench.spec.launch import SHARED_KB, beyond_devices
 
 ORDERS = ("forward", "reverse", "shuffled")
 _PATIENCE_SECONDS = 10.0  # CPU time without progress after which a launch ends with a finding
-_MOST_SHARED_BYTES = 227 * 1024  # of a block on sm_90, which the emulator is
+_MOST_SHARED_BYTES = SHARED_KB[90] * 1024  # of a block on sm_90, which the emulator is
 
 Extent = int | tuple[int, ...] | list[int]
 
@@ -55,17 +55,9 @@ class LaunchRequest:
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise SpecError(f"{self.entry}: order '{self.order}' is none of {', '.join(ORDERS)}")
-        for what, extents, largest in (("grid", self.grid, LARGEST_GRID), ("block", self.block, LARGEST_BLOCK)):
-            for axis, extent, most in zip("xyz", extents, largest, strict=True):
-                if not 1 <= extent <= most:
-                    raise SpecError(
-                        f"{self.entry}: {what} {extents} has {extent:,} in {axis}; a launch has 1 to {most:,} there"
-                    )
-        threads = self.block[0] * self.block[1] * self.block[2]
-        if threads > MOST_THREADS:
-            raise SpecError(
-                f"{self.entry}: block {self.block} has {threads} threads; a block has at most {MOST_THREADS:,}"
-            )
+        problem = beyond_devices(self.grid, self.block)
+        if problem:
+            raise SpecError(f"{self.entry}: {problem}")
         if not 0 <= self.shared_bytes <= _MOST_SHARED_BYTES:
             raise SpecError(
                 f"{self.entry}: {self.shared_bytes:,} bytes of dynamic shared memory; "

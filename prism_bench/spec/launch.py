@@ -5,6 +5,7 @@ A launch card describes machine code that another compiler made.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import prod
 from numbers import Integral
 from pathlib import Path
 from typing import Literal, get_args
@@ -64,6 +65,13 @@ class Instance:
 # What every CUDA device launches at most: blocks of a grid and threads of a block, along x, y and z and in all.
 LARGEST_GRID, LARGEST_BLOCK = (2**31 - 1, 65_535, 65_535), (1024, 1024, 64)
 MOST_THREADS = 1024
+# The largest shared memory of a block by compute capability: CUDA C++ Programming Guide, 16.2, and ptxas 13.
+SHARED_KB = {
+    70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 107: 227, 110: 227, 120: 99,
+    121: 99,
+}  # fmt: skip
+PORTABLE_CLUSTER = 8  # blocks of a cluster; more need an attribute of the kernel, which no launch here sets
+BLOCK_REGISTERS = 65_536
 COMPILERS_BLOCK = 0  # as `block`: the compiler decides how many threads a block has
 MAP_BYTES = 128  # of a line of a tensor map's box
 
@@ -124,7 +132,18 @@ class Launch:
     @property
     def is_empty(self) -> bool:
         """Whether the grid has no block."""
-        return 0 in (self.grid if isinstance(self.grid, tuple) else (self.grid,))
+        return 0 in self.extents[0]
+
+    @property
+    def extents(self) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+        """Grid and block, each as three numbers."""
+        return triple(self.grid), triple(self.block)
+
+
+def triple(extent: int | tuple[int, ...]) -> tuple[int, int, int]:
+    """Return an extent as three numbers: `256` is (256, 1, 1)."""
+    x, y, z = (int(size) for size in (*(extent if isinstance(extent, tuple) else (extent,)), 1, 1)[:3])
+    return x, y, z
 
 
 def _require_constant(name: str, value: object) -> None:
@@ -141,6 +160,46 @@ def _require_extent(what: str, value: int | tuple[int, ...], *, least: int) -> N
         raise SpecError(
             f"Launch: {what} is {value!r}; it is a whole number of at least {least}, or a tuple of one to three"
         )
+
+
+def beyond_devices(grid: Sequence[int], block: Sequence[int]) -> str | None:
+    """Return which extent of a launch exceeds every device, `grid (1, 70000, 1) has 70,000 in y; ...`, or None."""
+    for what, extents, largest in (("grid", grid, LARGEST_GRID), ("block", block, LARGEST_BLOCK)):
+        for axis, extent, most in zip("xyz", extents, largest, strict=True):
+            if not 1 <= extent <= most:
+                return f"{what} {tuple(extents)} has {extent:,} in {axis}; a launch has 1 to {most:,} there"
+    threads = prod(block)
+    if threads > MOST_THREADS:
+        return f"block {tuple(block)} has {threads} threads; a block has at most {MOST_THREADS:,}"
+    return None
+
+
+def most_warps(registers: int) -> int:
+    """Return the warps of a multiprocessor whose threads have that many registers each.
+
+    A thread has them in units of 8, and a quarter of the warps shares a quarter of the 65,536 registers.
+    """
+    return 4 * (BLOCK_REGISTERS // 4 // (32 * _up(registers, 8)))
+
+
+def most_resident(threads: int, shared_bytes: int, registers: int = 0) -> int:
+    """Return the blocks that an H200 holds at a time: each of 132 multiprocessors 2,048 threads, 32 blocks and 228 KB.
+
+    `shared_bytes` are static and dynamic; a block takes 1 KB more. Without `registers` they are no limit.
+    """
+    warps = _up(threads, 32) // 32
+    by_registers = most_warps(registers) // _up(warps, 4) if registers else 32
+    return 132 * min(32, 64 // warps, 228 * 1024 // (shared_bytes + 1024), by_registers)
+
+
+def beyond_residence(grid: Sequence[int], most: int) -> str | None:
+    """Return why a cooperative launch does not start where a device holds `most` blocks at a time, or None."""
+    if prod(grid) <= most:
+        return None
+    return (
+        f"a cooperative grid of {prod(grid):,} blocks; an H200 (132 multiprocessors) holds {most:,} of them at a time: "
+        f"launch at most those, and let each do more"
+    )
 
 
 @dataclass(frozen=True)

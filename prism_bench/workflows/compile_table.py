@@ -13,10 +13,11 @@ from prism_bench.analysis.build_identity import BuildIdentity, build_change
 from prism_bench.analysis.compare.selection import ChangeReason, SelectedCase
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import nvrtc_architectures, nvrtc_version
-from prism_bench.compilation.cubin import Resources, code_bytes
+from prism_bench.compilation.cubin import ElfEntry, Resources, code_bytes, elf_entries
 from prism_bench.compilation.host_source.device_side import Cut
 from prism_bench.compilation.languages import BuildRequest, BuiltCode, build, build_request, language, request_of
-from prism_bench.compilation.languages.building import source_identity
+from prism_bench.compilation.languages.building import BuiltKernel, source_identity
+from prism_bench.compilation.launch_limits import EntryCode, refusal
 from prism_bench.compilation.listing import EntryDifference, EntryFacts
 from prism_bench.compilation.program import cut_source, is_prebuilt, toolchain_of
 from prism_bench.errors import (
@@ -33,7 +34,7 @@ from prism_bench.run.builds import Build
 from prism_bench.run.precompile import on_all_cores
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
-from prism_bench.spec.launch import Instance
+from prism_bench.spec.launch import SHARED_KB, Instance, Launch
 from prism_bench.units import count_text
 from prism_bench.workflows.case_code import CaseCode, CodeJob, compiled_jobs, job_of
 from prism_bench.workflows.pairs import selected
@@ -101,11 +102,13 @@ def compile_check(
     report: Callable[[str], object] = lambda _: None,
     *,
     edges: bool = True,
+    elsewhere: list[Complaint] | None = None,
 ) -> tuple[list[CompileRow], list[Complaint]]:
     """Compile every entry that the chosen kernels' cases launch, and with `edges` those that only edges launch.
 
-    Return the rows, and a complaint for each launch that raises and each source or entry that does not compile; the
-    other entries have their rows. Raises BackendUnavailable if NVRTC is missing.
+    Return the rows, and a complaint for each launch that raises or that devices refuse, and for each source or entry
+    that does not compile; the other entries have their rows. A launch that devices of only some of the architectures
+    refuse is no defect: a note is added to `elsewhere`. Raises BackendUnavailable if NVRTC is missing.
     """
     failures: dict[Complaint, dict[str, None]] = {}  # with the architectures of each
     jobs: list[BuildRequest] = []
@@ -117,13 +120,19 @@ def compile_check(
             failures.setdefault(complaint, {})[architecture] = None
     jobs.sort(key=lambda job: (-len(job.instances), job.source))  # the longest first: no core waits for the last
     rows: list[CompileRow] = []
+    codes: dict[BuildRequest, dict[str, EntryCode]] = {}
     for job, (entries, causes) in zip(jobs, on_all_cores(_compile, jobs), strict=True):
         report(kernel_of(job))
-        rows += entries
+        rows += [row for row, _ in entries]
+        codes[replace(job, instances=())] = {row.entry: code for row, code in entries}
         for cause in causes:
             complaint = Complaint(kernel_of(job), cause.replace(f" for sm_{job.architecture}:", ":", 1))
             failures.setdefault(complaint, {})[job.architecture] = None
-    complaints = [_on_some(complaint, failed, architectures) for complaint, failed in failures.items()]
+    launchable = {name: _launchable(catalogue, filters, name, codes, edges) for name in architectures}
+    complaints, notes = _refused_launches(launchable)
+    complaints += [_on_some(complaint, failed, architectures) for complaint, failed in failures.items()]
+    if elsewhere is not None:
+        elsewhere += notes
     return sorted(rows, key=lambda row: row.key), sorted(complaints, key=lambda complaint: complaint.kernel)
 
 
@@ -194,6 +203,67 @@ def launched(
     return sorted(requests, key=lambda request: (request.source, request.options))
 
 
+@dataclass(frozen=True)
+class _Launchable:
+    """Whether devices of an architecture launch a case: of the first launch that they refuse the entry, and why."""
+
+    kernel: str
+    entry: str = ""
+    reason: str = ""
+
+
+def _launchable(
+    catalogue: Catalogue,
+    filters: Sequence[str],
+    architecture: str,
+    codes: Mapping[BuildRequest, Mapping[str, EntryCode]],
+    edges: bool,
+) -> dict[str, _Launchable]:
+    """Return for each case whether the architecture launches it; `codes` are the entries of requests by their sources.
+
+    Cases that need other instructions are left out, those that did not compile, and those whose spec raises.
+    """
+    device = device_of(architecture)
+    capability = device.compute_capability
+    # A launch that asks for the device's shared memory gets that of the architecture.
+    device = replace(device, max_shared_bytes=SHARED_KB.get(capability, 227) * 1024)
+    launchable: dict[str, _Launchable] = {}
+    for case in [*catalogue.cases(filters), *(catalogue.edges(filters) if edges else ())]:
+        if case.is_regime or _refusal(case, device):
+            continue
+        with suppress(Exception):  # a spec may raise anything
+            compiled = codes.get(request_of(case.spec, (), architecture), {})
+            launches = [step for step in case.plan.steps(device) if isinstance(step, Launch)]
+            entries = [str(case.plan.instance(step)) for step in launches]
+            reasons = [
+                refusal(step, compiled.get(entry), capability) for step, entry in zip(launches, entries, strict=True)
+            ]
+            refused = [pair for pair in zip(entries, reasons, strict=True) if pair[1]]
+            entry, reason = refused[0] if refused else ("", "")
+            if reason or set(entries) <= set(compiled):
+                launchable[case.name] = _Launchable(case.kernel, entry, reason or "")
+    return launchable
+
+
+def _refused_launches(sides: Mapping[str, Mapping[str, _Launchable]]) -> tuple[list[Complaint], list[Complaint]]:
+    """Return a complaint for each entry that no architecture launches, and notes on launches that some do not take.
+
+    `sides` has the cases of each architecture.
+    """
+    complaints: dict[tuple[str, str], Complaint] = {}
+    notes: dict[Complaint, None] = {}
+    for name in dict.fromkeys(name for side in sides.values() for name in side):
+        of_case = {architecture: side[name] for architecture, side in sides.items() if name in side}
+        for architecture, launch in of_case.items():
+            if launch.reason and all(other.reason for other in of_case.values()):
+                text = f"{name}: {launch.entry} does not launch: {launch.reason}"
+                complaints.setdefault((launch.kernel, launch.entry), Complaint(launch.kernel, text))
+            elif launch.reason:
+                limit = launch.reason.rpartition("; ")[2]
+                notes[Complaint(launch.kernel, f"some workloads do not launch on sm_{architecture}: {limit}")] = None
+    return list(complaints.values()), list(notes)
+
+
 def whole_kernels(catalogue: Catalogue, filters: Sequence[str]) -> list[str]:
     """Return the kernels and forms of which the filters choose any case: the table keeps each of them whole."""
     chosen = [*catalogue.cases(filters), *catalogue.edges(filters)]
@@ -255,7 +325,10 @@ def device_of(architecture: str) -> Device:
     return Device(sm_count=132, max_shared_bytes=227 * 1024, compute_capability=int(architecture.rstrip("af")))
 
 
-def _compile(job: BuildRequest) -> tuple[list[CompileRow], list[str]]:
+_EntryRow = tuple[CompileRow, EntryCode]
+
+
+def _compile(job: BuildRequest) -> tuple[list[_EntryRow], list[str]]:
     """Return the rows of the request's entries, and why others have none: each is compiled by itself, then."""
     rows, cause = _rows(job)
     if cause is None or len(job.instances) == 1:
@@ -270,27 +343,30 @@ def _compile(job: BuildRequest) -> tuple[list[CompileRow], list[str]]:
     return rows, list(causes) or [cause]
 
 
-def _rows(job: BuildRequest) -> tuple[list[CompileRow], str | None]:
+def _rows(job: BuildRequest) -> tuple[list[_EntryRow], str | None]:
     """Return the rows of the request's entries, or none with the compiler's message."""
     try:
         built = build(job)
     except Exception as error:  # of a source that is no text, too
         return [], described(error)
-    return [
-        CompileRow(
-            kernel=kernel_of(job),
-            entry=str(entry),
-            architecture=job.architecture,
-            registers=kernel.resources.registers,
-            stack_bytes=kernel.resources.stack_bytes,
-            spill_bytes=kernel.resources.spill_stores + kernel.resources.spill_loads,
-            shared_bytes=kernel.resources.shared_bytes,
-            barriers=kernel.resources.barriers,
-            code_bytes=code_bytes(kernel.path.read_bytes(), [kernel.symbol]),
-            compiler="" if job.language == CUDA else built.compiler,
-        )
-        for entry, kernel in built.kernels.items()
-    ], None
+    return [_entry_row(job, str(entry), kernel, built.compiler) for entry, kernel in built.kernels.items()], None
+
+
+def _entry_row(job: BuildRequest, entry: str, kernel: BuiltKernel, compiler: str) -> _EntryRow:
+    resources, cubin = kernel.resources, kernel.path.read_bytes()
+    row = CompileRow(
+        kernel=kernel_of(job),
+        entry=entry,
+        architecture=job.architecture,
+        registers=resources.registers,
+        stack_bytes=resources.stack_bytes,
+        spill_bytes=resources.spill_stores + resources.spill_loads,
+        shared_bytes=resources.shared_bytes,
+        barriers=resources.barriers,
+        code_bytes=code_bytes(cubin, [kernel.symbol]),
+        compiler="" if job.language == CUDA else compiler,
+    )
+    return row, EntryCode(resources, elf_entries(cubin).get(kernel.symbol, ElfEntry(())))
 
 
 def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[Complaint]:

@@ -24,6 +24,7 @@ from lab.sanitize_worker import allocate_each_buffer
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import ResultsError
+from prism_bench.io.workers import environment
 from prism_bench.profilers import tools
 from prism_bench.profilers.tools import BEGIN, END, FAILED, ProfilerFailed
 from prism_bench.run.verification import complaint, passed, verify
@@ -45,8 +46,6 @@ ARCHITECTURE = "90"
 PASSES = "passes"
 _ANSWER = "@@ answer "  # begins the line with the answer of a launch in a process of its own
 _LONGEST = 300
-# Of the processes that launch.
-_PATH = os.pathsep.join(map(str, filter(None, (REPOSITORY, REPOSITORY / "scripts", os.environ.get("PYTHONPATH")))))
 
 
 @dataclass(frozen=True)
@@ -186,7 +185,7 @@ def _asked(case: Case, backend: str, checks: Sequence[str], seconds: float) -> A
 def _launched(program: Sequence[str], log: Path, seconds: float) -> Answer:
     """Return the answer of a launch in a process of its own."""
     try:
-        ended = tools.run(program, log, seconds, PYTHONPATH=_PATH)
+        ended = tools.run(program, log, seconds, PYTHONPATH=environment()["PYTHONPATH"])
     except ProfilerFailed:
         return Answer("launch", f"no answer within {seconds:g} s")
     lines = [line.removeprefix(_ANSWER) for line in ended.text.splitlines() if line.startswith(_ANSWER)]
@@ -199,7 +198,7 @@ def _checked(program: Sequence[str], check: str, case: Case, log: Path, seconds:
     """Return the first finding of one check of compute-sanitizer; its failure is no finding, and no pass."""
     try:
         watched = tools.command(tools.find("compute-sanitizer"), check, program)
-        ended = tools.run(watched, log, seconds, PYTHONPATH=_PATH)
+        ended = tools.run(watched, log, seconds, PYTHONPATH=environment()["PYTHONPATH"])
     except ProfilerFailed as error:
         return Answer("", f"{check} did not work: {_short(str(error))}")
     result = tools.parse(ended.text, check, {case.name: case.plan.entries(Device())})

@@ -218,3 +218,25 @@ def test_every_form_has_rows_with_its_compiler_and_the_size_of_its_code():
     rows = [row for row in STORED if ":" in row.kernel]
     assert variants == {row.kernel for row in rows if row.architecture == "90"}
     assert all(row.compiler and row.code_bytes for row in rows)
+
+
+FAULTS = discover(HERE.parents[1] / "scripts" / "lab" / "faults")
+
+
+def test_refused_launches_cost_their_kernels_and_no_row(nvrtc):
+    rows, complaints = compile_check(FAULTS, ["limits"], ["90"])
+    assert {"registers<true>", "registers<false>", "doubled"} <= {row.entry for row in rows}
+    refused = {complaint.kernel: complaint.message for complaint in complaints}
+    names = ("launch_bounds", "grid_y", "grid_z", "block_z", "block_threads", "dynamic_shared", "registers",
+             "cluster_size", "cooperative")  # fmt: skip
+    assert {"limits", *(f"limits:{name}_fault" for name in names)} == set(refused)
+    assert "limits:registers_fault[n=256]: registers<true> does not launch: block" in refused["limits:registers_fault"]
+    assert "Entry function 'static_shared<true>' uses too much shared data" in refused["limits"]
+
+
+def test_launch_that_one_architecture_refuses_is_a_note(nvrtc):
+    notes = []
+    rows, complaints = compile_check(FAULTS, ["limits:cooperative"], ["90", "120"], elsewhere=notes)
+    assert [] == complaints
+    assert ["limits:cooperative"] == [note.kernel for note in notes]
+    assert "some workloads do not launch on sm_120: a block of sm_120 has at most 101,376 (99 KB)" == notes[0].message

@@ -51,7 +51,7 @@ from prism_bench.run import Progress, Settings, Watching, run
 from prism_bench.run.builds import WORKING_TREE, Build, Choice, Sides, interleaved, opened, pair_settings
 from prism_bench.run.settings import ceiling_cases
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.launch import Launch, LaunchCard, Zero
+from prism_bench.spec.launch import SHARED_KB, Launch, LaunchCard, Zero
 from prism_bench.spec.workload import LABELS
 from prism_bench.units import count_text
 from prism_bench.workflows.file_kinds import other_kind
@@ -150,8 +150,6 @@ def hashes(contents: Mapping[str, bytes]) -> dict[str, str]:
 
 _LARGEST_INPUTS = 64 << 20  # bytes; spec and seed define larger inputs, without hashes
 _COMPILED_ON = ("cuda", "null")  # backends whose code comes from the compiler; `null` plays the device
-# The largest dynamic shared memory of a block by compute capability: CUDA C++ Programming Guide, 16.2.
-_SHARED_KB = {70: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 103: 227, 120: 99, 121: 99}
 
 
 @dataclass(frozen=True)
@@ -299,9 +297,9 @@ def device_in(record: RunRecord) -> Device:
     """Return the limits of launches on the device of a record; default limits if the record has no facts."""
     facts = record.machine
     capability = facts.get("compute_capability")
-    if not isinstance(capability, int) or capability not in _SHARED_KB:
+    if not isinstance(capability, int) or capability not in SHARED_KB:
         return Device()
-    return Device(int(facts.get("sm_count", 4)), _SHARED_KB[capability] << 10, capability)
+    return Device(int(facts.get("sm_count", 4)), SHARED_KB[capability] << 10, capability)
 
 
 def launches_of(case: Case, device: Device) -> tuple[ClaimedLaunch, ...]:

@@ -13,10 +13,10 @@ __device__ float late(const float* x, int n) {
 }
 
 template <bool FAULT>
-__global__ void shuffle_caller(const float* x, float* y, int n) {
-    const int lane = threadIdx.x;
-    const unsigned mask = FAULT ? 0x0000ffffu : 0xffffffffu;
-    y[lane ^ 1] = 2.0f * __shfl_xor_sync(mask, x[lane], 1);
+__global__ void shuffle_outside(const float* x, float* y, int n) {
+    const int lane = threadIdx.x, other = lane ^ 1;
+    if (lane < 16) y[other] = 2.0f * __shfl_sync(0x0000ffffu, x[lane], FAULT ? other + 16 : other);
+    else y[lane] = 2.0f * x[lane];
 }
 
 template <bool FAULT>

@@ -3,7 +3,7 @@
 from ..include.pairs import Pair, spec_of
 
 spec = spec_of((
-    Pair("shuffle_caller", "lanes call a shuffle whose mask does not name them", n=32, block=32),
+    Pair("shuffle_outside", "lanes read lanes that the mask of their shuffle does not name", n=32, block=32),
     Pair("shuffle_exited", "lanes read lanes that have exited", n=32, block=32),
     Pair("barrier_skipped", "a warp goes around __syncthreads in a branch", n=64),
     Pair("syncwarp_caller", "lanes call __syncwarp with a mask that does not name them", n=32, block=32),
