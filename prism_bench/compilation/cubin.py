@@ -342,6 +342,24 @@ def entry_symbols(cubin: bytes) -> tuple[str, ...]:
     return tuple(symbols)
 
 
+def function_variables(library: bytes, section: str) -> dict[str, int]:
+    """Return the bytes of variables of functions that are in a section, by function: `softmax<32, 4>`.
+
+    `library` is an ELF file of a host. A variable belongs to the function in which it is declared.
+    """
+    contents = sections(library)
+    names, symbols = (
+        next((part.data() for part in contents if part.name == name), b"") for name in (".strtab", ".symtab")
+    )
+    sizes: dict[str, int] = {}
+    for at in range(0, len(symbols) - _SYMBOL.size + 1, _SYMBOL.size):
+        name, _, _, place, _, size = _SYMBOL.unpack_from(symbols, at)
+        if size and place < len(contents) and contents[place].name == section:
+            function = function_of(_name(names, name))
+            sizes[function] = sizes.get(function, 0) + size
+    return sizes
+
+
 def undefined_symbols(cubin: bytes) -> tuple[str, ...] | None:
     """Return the functions and variables that a cubin uses and does not define; None if it is no ELF file for a GPU.
 

@@ -281,8 +281,8 @@ def _own_content() -> str:
 # Project includes replace their `#include`, system includes move to the top, and the rest is put into an unnamed
 # namespace: without it g++ refuses `__shared__` in a template next to `__shared__` in a plain function. Four things
 # cannot be expressed with macros and are rewritten: `extern __shared__`, `extern "C"`, `return;`, which must note that
-# the thread leaves early, because barriers wait for every other thread, and `__launch_bounds__`, whose first number is
-# checked where the kernel begins.
+# the thread leaves early, because barriers wait for every other thread, and `__launch_bounds__` and `__cluster_dims__`,
+# which are checked where the kernel begins.
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"][^\n]*$')
 _LINE = re.compile(r'^#line (\d+) "(.*)"$')
@@ -296,7 +296,10 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _STATIC_SHARED = re.compile(r"\bstatic\s+(?=__shared__\b)|(?<=\b__shared__)\s+static\b")  # __shared__ is static here
 _C_LINKAGE = re.compile(r'\bextern\s+"C"\s*(?P<block>\{)?')
 _RETURN = re.compile(r"\breturn\s*;(?!\s*\n\})")  # before a function's last brace it skips nothing
-_BOUNDED = re.compile(r"\b__launch_bounds__\s*\((?P<bounds>(?:[^()#]|\((?:[^()#]|\([^()#]*\))*\))+)\)[^;{}#]*?\)\s*\{")
+_NESTED = r"(?:[^()#]|\((?:[^()#]|\([^()#]*\))*\))+"
+_CHECKED = re.compile(
+    rf"\b__(?P<what>launch_bounds|cluster_dims)__\s*\((?P<arguments>{_NESTED})\)(?=[^;{{}}#]*?\)\s*(?P<body>\{{))"
+)
 _SYMBOL = re.compile(
     r"__(?:constant|device)__\s+(?:[\w:]+(?:<[^;{}()]*?>)?(?:\s*\([\d\s]*\))?[\s*&]+)+(?P<name>\w+)\s*(?:\[[^\]]*\]\s*)*[=;{]"
 )
@@ -466,14 +469,15 @@ def _declare_shared(text: str) -> str:
 
 
 def _check_bounds(text: str) -> str:
-    """Let each kernel with `__launch_bounds__` begin with a check of its block."""
+    """Let each kernel with `__launch_bounds__` or `__cluster_dims__` begin with a check of its launch."""
     code = _COMMENT.sub(lambda comment: re.sub(r"[^\n]", " ", comment[0]), text)  # every character keeps its place
     parts: list[str] = []
     end = 0
-    for kernel in _BOUNDED.finditer(code):
-        check = f" ::cuda_cpu::check_launch_bounds(CUDA_CPU_CALLER, {_first_argument(kernel['bounds'])});"
-        parts += [text[end : kernel.end()], check]
-        end = kernel.end()
+    for kernel in _CHECKED.finditer(code):
+        only = _first_argument if kernel["what"] == "launch_bounds" else _on_one_line
+        check = f" ::cuda_cpu::check_{kernel['what']}(CUDA_CPU_CALLER, {only(kernel['arguments'])});"
+        parts += [text[end : kernel.end("body")], check]
+        end = kernel.end("body")
     return "".join([*parts, text[end:]])
 
 
@@ -485,6 +489,10 @@ def _first_argument(arguments: str) -> str:
         if character == "," and depth == 0:
             arguments = arguments[:place]
             break
+    return _on_one_line(arguments)
+
+
+def _on_one_line(arguments: str) -> str:
     return " ".join(arguments.replace("\\\n", " ").split())
 
 
@@ -542,7 +550,7 @@ _REASONS = (
     ("tensor memory accelerator", r"\bCUtensorMap\b|\bcp\.async\.bulk\b|\bcp_async_bulk\w*"),
     ("fifth-generation tensor cores", r"\btcgen05\b"),
     ("mbarrier", r"\bmbarrier\b|\bcuda::barrier\b|\b__mbarrier_\w+"),
-    ("thread block clusters", r"\b__cluster_dims__\b|\bthis_cluster\b|\bcluster_group\b|\b__cluster_\w+"),
+    ("thread block clusters", r"\bthis_cluster\b|\bcluster_group\b|\b__cluster_(?!dims__)\w+"),
     ("textures or surfaces", r"\bcuda(Texture|Surface)Object_t\b|\b(tex|surf)[123]D\w*\s*[<(]"),
     ("dynamic parallelism", r"(?m)^(?!\s*#\s*define\b).*<<<"),  # a macro of the host may launch
     ("6-bit and 4-bit floating types", r"\b__nv_fp[46]\w*|\bcuda_fp[46]\.h\b"),

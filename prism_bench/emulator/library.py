@@ -11,16 +11,18 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import prod
 from numbers import Integral
 from pathlib import Path
 from typing import TypedDict
 
 import numpy as np
 
+from prism_bench.compilation.cubin import function_variables
 from prism_bench.emulator.build import INCLUDE, RUNTIME
 from prism_bench.emulator.report import Access, ArgumentTraffic, LaunchFinding, LaunchReport, Traffic
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.spec.launch import SHARED_KB, beyond_devices
+from prism_bench.spec.launch import SHARED_KB, beyond_devices, beyond_residence, most_resident
 
 ORDERS = ("forward", "reverse", "shuffled")
 _PATIENCE_SECONDS = 10.0  # CPU time without progress after which a launch ends with a finding
@@ -58,10 +60,14 @@ class LaunchRequest:
         problem = beyond_devices(self.grid, self.block)
         if problem:
             raise SpecError(f"{self.entry}: {problem}")
-        if not 0 <= self.shared_bytes <= _MOST_SHARED_BYTES:
+        self.require_shared(0)
+
+    def require_shared(self, static: int) -> None:
+        """Raise SpecError where dynamic and `static` bytes of shared memory are more than a block has."""
+        if not 0 <= self.shared_bytes + static <= _MOST_SHARED_BYTES:
+            parts = f"{self.shared_bytes:,} bytes of dynamic" + (f" and {static:,} of static" if static else "")
             raise SpecError(
-                f"{self.entry}: {self.shared_bytes:,} bytes of dynamic shared memory; "
-                f"a block has at most {_MOST_SHARED_BYTES:,} (227 KB, on sm_90)"
+                f"{self.entry}: {parts} shared memory; a block has at most {_MOST_SHARED_BYTES:,} (227 KB, on sm_90)"
             )
 
 
@@ -267,6 +273,21 @@ class BuiltSource:
     def static_shared_bytes(self) -> int:
         """Return the bytes of static shared memory of all kernels of the source together."""
         return self._so.cuda_cpu_static_shared()
+
+    def require_fitting(self, request: LaunchRequest) -> None:
+        """Raise SpecError where an H200 has too little shared memory for a launch, or for a cooperative grid at a time.
+
+        Registers are no limit here: only machine code has them.
+        """
+        static, threads = self.static_shared_bytes, prod(request.block)
+        if static and (request.cooperative or request.shared_bytes + static > _MOST_SHARED_BYTES):
+            sizes = function_variables(self.path.read_bytes(), "cuda_cpu_shared")
+            static = sizes.get(request.entry, 0)
+        request.require_shared(static)
+        most = most_resident(threads, request.shared_bytes + static) if request.cooperative else prod(request.grid)
+        problem = beyond_residence(request.grid, most)
+        if problem:
+            raise SpecError(f"{request.entry}: {problem}")
 
     def launch(self, request: LaunchRequest, addresses: list[int], regions: list[_Region]) -> list[_RawFinding]:
         """Run one launch; `addresses` are the addresses of the arguments' values."""
@@ -590,6 +611,7 @@ def execute(
     """Run the launch on NumPy arrays, DeviceBuffers and NumPy scalars, and copy the kernel's results back."""
     if request.entry not in library.signatures:
         raise SpecError(f"no kernel '{request.entry}' in this module; it has {', '.join(library.signatures)}")
+    library.require_fitting(request)
     packed = Arguments(request.entry, library.signatures[request.entry], arguments, make_buffer)
     if _reports_crashes:
         library.report_crashes()

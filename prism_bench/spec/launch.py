@@ -192,12 +192,12 @@ def most_resident(threads: int, shared_bytes: int, registers: int = 0) -> int:
     return 132 * min(32, 64 // warps, 228 * 1024 // (shared_bytes + 1024), by_registers)
 
 
-def beyond_residence(grid: Sequence[int], most: int) -> str | None:
+def beyond_residence(grid: Sequence[int], most: int, device: str = "an H200 (132 multiprocessors)") -> str | None:
     """Return why a cooperative launch does not start where a device holds `most` blocks at a time, or None."""
     if prod(grid) <= most:
         return None
     return (
-        f"a cooperative grid of {prod(grid):,} blocks; an H200 (132 multiprocessors) holds {most:,} of them at a time: "
+        f"a cooperative grid of {prod(grid):,} blocks; {device} holds {most:,} of them at a time: "
         f"launch at most those, and let each do more"
     )
 

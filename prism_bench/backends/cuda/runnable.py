@@ -45,7 +45,7 @@ from prism_bench.spec import arguments
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import CUDA, Array, Constant, InOut, Launch, Struct, TensorMap, Zero
-from prism_bench.spec.launch import MAP_BYTES, CardParameter, LaunchCard
+from prism_bench.spec.launch import MAP_BYTES, CardParameter, LaunchCard, beyond_residence
 from prism_bench.units import count_text
 
 # Launches by card: what another compiler's machine code takes, in its order, with its hidden parameters.
@@ -469,7 +469,7 @@ class CudaRunnable(Runnable):
         built, kernel = loaded
         if built.card is not None:
             return self._carded_call(step, built.card, kernel)
-        extents = LaunchExtents(_triple(step.grid), _triple(step.block), step.shared)
+        extents = LaunchExtents(*step.extents, step.shared)
         names = self.case.spec.passed(step)
         maps = {wanted.name: tensor_map(wanted, self._buffers[wanted.name]) for wanted in step.maps}
         values = tuple(maps[name] if name in maps else self._value(name) for name in names)
@@ -484,10 +484,10 @@ class CudaRunnable(Runnable):
     def _carded_call(self, step: Launch, card: LaunchCard, kernel: Any) -> Callable[[], object]:
         """Return the call of a kernel that another compiler made, with memory for its own use."""
         names = self.case.spec.passed(step)
-        card, grid = card.passing(names), _triple(step.grid)
+        card, grid = card.passing(names), step.extents[0]
         needed = scratch_bytes(card, grid)
         scratch = self._cupy.zeros(needed, self._cupy.uint8) if needed else None
-        block = block_of(card, _triple(step.block))
+        block = block_of(card, step.extents[1])
         values = card_values(card, self._value, scratch, launch_facts(grid, block))
         grid = (prod(grid), 1, 1) if card.linear else grid
         if card.cluster != (1, 1, 1):
@@ -504,6 +504,14 @@ class CudaRunnable(Runnable):
             )
         if shared > _STATIC_SHARED:
             kernel.max_dynamic_shared_size_bytes = shared
+        if (
+            step.cooperative and not built.card
+        ):  # CuPy launches a smaller grid than the device refuses, with no more than a warning
+            resident = self._cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor
+            most = self._device.sm_count * resident(kernel.kernel.ptr, prod(step.extents[1]), shared)
+            problem = beyond_residence(step.extents[0], most, "this device")
+            if problem:
+                raise SpecError(f"{self.case.name}: {problem}")
         return kernel
 
     def _value(self, name: str) -> Any:
@@ -518,7 +526,7 @@ class CudaRunnable(Runnable):
         if isinstance(step, Zero):
             return f"zero {step.name}"
         entry = str(self.case.plan.instance(step)) if self.case.spec.language != CUDA else step.entry or ""
-        grid, block = ("x".join(str(extent) for extent in _triple(extents)) for extents in (step.grid, step.block))
+        grid, block = ("x".join(map(str, extents)) for extents in step.extents)
         overlap = ", overlaps" if step.overlaps else ""
         return f"{entry} {grid} of {block}, {step.shared} B{overlap}".strip()
 
@@ -540,12 +548,6 @@ class CudaRunnable(Runnable):
     def _first_call(self) -> None:
         for call in self._bound(self._load(self._compile(cache=False))):
             call()
-
-
-def _triple(extent: int | tuple[int, ...]) -> tuple[int, int, int]:
-    numbers = extent if isinstance(extent, tuple) else (extent,)
-    x, y, z = (int(np.int64(number)) for number in (*numbers, 1, 1)[:3])
-    return x, y, z
 
 
 # A case whose work a callable does: a launcher of another language, a custom operator, a library's function.

@@ -60,6 +60,17 @@ void check_launch_bounds(Site site, unsigned most_threads, ...) {
     stop_launch("launch bounds", text, site);
 }
 
+void check_cluster_dims(Site site, unsigned x, unsigned y, unsigned z) {
+    const dim3 size = gridDim;
+    char text[200] = "";
+    if (x * y * z > 8)
+        snprintf(text, sizeof text, "a cluster (%u, %u, %u) has %u blocks; a device takes at most 8 without the attribute for larger ones", x, y, z,
+                 x * y * z);
+    else if (size.x % x || size.y % y || size.z % z)
+        snprintf(text, sizeof text, "grid (%u, %u, %u) is no multiple of its clusters (%u, %u, %u)", size.x, size.y, size.z, x, y, z);
+    if (*text) stop_launch("cluster", text, site);
+}
+
 [[noreturn]] void end_without_progress(bool in_a_loop) {
     uninterruptible = 1;
     Thread* self = scheduler.current;

@@ -42,6 +42,8 @@ void leave_early();
 // Stops the launch unless its block has at most `most_threads` threads; written where a kernel with __launch_bounds__
 // begins. Bounds after the first are no limits of a launch.
 void check_launch_bounds(Site site, unsigned most_threads, ...);
+// Stops the launch where a device does: above 8 blocks of a cluster, or where its extents do not divide the grid's.
+void check_cluster_dims(Site site, unsigned x, unsigned y = 1, unsigned z = 1);
 
 unsigned lane_index();
 // The lanes that take the caller's way: those that reach this call before they wait for something else, or end.

@@ -24,6 +24,7 @@
 #define __grid_constant__
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
+#define __cluster_dims__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 // always_inline breaks calls through a function pointer, and inlining is the optimiser's to decide.
 #define __forceinline__
