@@ -19,6 +19,7 @@ from prism_bench.backends.host import (
     defines_of,
     host_module,
     not_interpreted,
+    standard_of,
 )
 from prism_bench.compilation.cubin import function_of
 from prism_bench.compilation.program import is_prebuilt
@@ -284,12 +285,17 @@ _SHARED: dict[tuple, tuple] = {}  # by source and definitions: whose entries the
 
 def _shared_entries(spec: KernelSpec, device: Device) -> tuple[str, ...]:
     """Return the entries that edges, golden data and S0 launch, for the kernel and its variants in one source."""
-    whole, key = spec.variant_of or spec, (spec.source, defines_of(spec.options))
+    whole, key = spec.variant_of or spec, _build_of(spec)
     if key not in _SHARED or _SHARED[key][0] is not whole:
         forms = [whole, *map(whole.with_variant, whole.variants)]
-        alike = [form for form in forms if (form.source, defines_of(form.options)) == key]
+        alike = [form for form in forms if _build_of(form) == key]
         _SHARED[key] = whole, tuple(sorted({entry for form in alike for entry in _launched(form, device)}))
     return _SHARED[key][1]
+
+
+def _build_of(spec: KernelSpec) -> tuple[object, ...]:
+    """Return what decides the code of a spec's source."""
+    return spec.source, defines_of(spec.options), standard_of(spec.options)
 
 
 def _launched(spec: KernelSpec, device: Device) -> Iterator[str]:

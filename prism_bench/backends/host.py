@@ -92,6 +92,8 @@ class HostRunnable(WallTimedRunnable):
 
 # Code of a source for the CPU: what is compiled of it, and whatever runs it.
 
+_STANDARD = "c++17"  # which the emulator's own headers need
+
 
 class HostModule(Protocol):
     """Code of a source for the CPU, wherever it runs."""
@@ -119,7 +121,8 @@ def host_module(
     """
     code, folders = code_of(source, entries, options)
     functions = tuple(dict.fromkeys(map(function_of, entries)))
-    return compile_source(code, folders, functions, mode, defines_of(options), only_kernels=only_kernels)
+    defines, standard = defines_of(options), standard_of(options)
+    return compile_source(code, folders, functions, mode, defines, standard=standard, only_kernels=only_kernels)
 
 
 def code_of(source: Path, entries: tuple[str, ...], options: tuple[str, ...]) -> tuple[Path | str, tuple[Path, ...]]:
@@ -130,8 +133,24 @@ def code_of(source: Path, entries: tuple[str, ...], options: tuple[str, ...]) ->
 
 
 def defines_of(options: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the definitions among a spec's compiler options; the others are for NVRTC only."""
-    return tuple(option[2:] for option in options if option.startswith("-D"))
+    """Return the definitions among a spec's compiler options: `-DNAME`, `-D NAME`, `--define-macro=NAME`."""
+    return tuple(_values(options, ("-D", "--define-macro")))
+
+
+def standard_of(options: tuple[str, ...]) -> str:
+    """Return the version of C++ that a spec's compiler options name, `c++20`; empty for C++17 and older ones."""
+    named = [*_values(options, ("-std", "--std"))]
+    return named[-1] if named and named[-1] > _STANDARD and named[-1] != "c++98" else ""
+
+
+def _values(options: tuple[str, ...], names: tuple[str, ...]) -> Iterator[str]:
+    """Yield the values of options written `-DNAME`, `-D NAME` or `--define-macro=NAME`."""
+    for option, following in zip(options, (*options[1:], ""), strict=True):
+        for name in names:
+            if option == name:
+                yield following
+            elif option.startswith(name) and (len(name) == 2 or option[len(name)] == "="):
+                yield option[len(name) :].removeprefix("=")
 
 
 # Kernels of other languages on the CPU, in their languages' interpreters, which run in child processes.

@@ -206,7 +206,10 @@ def compile_to_ptx(source: Path, entries: Sequence[str], architecture: str) -> s
     """
     nvrtc = compiler_module.load()
     flags = (f"-arch=compute_{_SPECIFIC.get(architecture, architecture)}", *_LANGUAGE, *_folders(source))
-    text, _, log = nvrtc.ptx(source.read_text(), source.name, entries, flags)
+    code = source.read_text()
+    text, _, log = nvrtc.ptx(code, source.name, entries, flags)
+    if text is None and (more := with_implied_names(code, Path(source.name), log)):
+        text, _, log = nvrtc.ptx(more, source.name, entries, flags)
     if text is None:
         raise CompilationFailed(f"{source} for compute_{architecture}:\n{log.strip()}")
     return text.decode()

@@ -36,7 +36,7 @@ _LINES = "-g1 -gdwarf-4"
 # alignment, because kernels would run for half as long again.
 _KERNEL = {
     "fast": f"-O1 {_LINES} -fwrapv".split(),
-    "race": f"-O1 {_LINES} -fwrapv -fsanitize=thread,alignment".split(),
+    "race": f"-O1 {_LINES} -fwrapv -fsanitize=thread,alignment,object-size".split(),
     "address": f"-O0 {_LINES} {_SANITIZE}".split(),
 }
 # Splitting float4 into scalars would hide that it is one access; a static array that is known not to be aliased, as
@@ -142,7 +142,9 @@ class RunsWhenLoaded(SpecError):
     """A source has code that runs when its library is loaded or unloaded, not when a kernel is launched."""
 
 
-def build(text: str, mode: str, defines: tuple[str, ...] = (), *, only_kernels: bool = False) -> Path:
+def build(
+    text: str, mode: str, defines: tuple[str, ...] = (), *, standard: str = "", only_kernels: bool = False
+) -> Path:
     """Return the shared library of a host source; it is compiled only if no build of the same content is cached.
 
     Raise CompilationFailed with the compiler's message, BackendUnavailable if it cannot assemble inline PTX. With
@@ -150,6 +152,7 @@ def build(text: str, mode: str, defines: tuple[str, ...] = (), *, only_kernels: 
     """
     compiler = find_compiler()
     options = [*_compile_options(compiler, mode), *(f"-D{define}" for define in defines)]
+    options += [f"-std={standard}"] if standard else []
     parts = (text, *options, compiler.version, _own_content(), *(["only kernels"] if only_kernels else []))
     library = cache_folder() / f"{_digest(*parts)}.so"
     return _once(library, lambda unit: _build(compiler, text, options, mode, unit, only_kernels))

@@ -24,12 +24,14 @@ def compile_source(
     mode: str = "fast",
     defines: Iterable[str] | Mapping[str, object] = (),
     *,
+    standard: str = "",
     only_kernels: bool = False,
 ) -> "Module":
     """Compile a CUDA source for the CPU, or return it from the cache.
 
     `path_or_text` is a path, or source text (which has a newline). `entries` are names of kernels or template
-    instantiations (`softmax<256, float>`). `defines` are `NAME` or `NAME=VALUE`, or a dictionary of them.
+    instantiations (`softmax<256, float>`). `defines` are `NAME` or `NAME=VALUE`, or a dictionary of them. `standard` is
+    a version of C++ after 17, `c++20`.
 
     Raise CompilationFailed with the compiler's message, BackendUnavailable without a compiler; with `only_kernels`
     raise SpecError for a source whose constructors would run when it is loaded.
@@ -41,7 +43,7 @@ def compile_source(
     folders, entries = tuple(Path(folder) for folder in include_dirs), tuple(entries)
     source = host_source(path_or_text, folders, entries)
     try:
-        return Module(build(source.text, mode, names, only_kernels=only_kernels), mode)
+        return Module(build(source.text, mode, names, standard=standard, only_kernels=only_kernels), mode)
     except CompilationFailed as error:
         name = "the source" if isinstance(path_or_text, str) and "\n" in path_or_text else str(path_or_text)
         missing = missing_entry(entries, flat_code(path_or_text, folders), name)

@@ -2,6 +2,7 @@
 // of these names, so that all others are compiled as they are.
 #include <cmath>
 #include <cstdlib>
+#include <float.h>
 #include <limits.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-// The words for an access that a device would end the launch for: its address is not a multiple of what its type needs.
+// The words for an access whose address is not a multiple of what its type needs, or is outside of the array it indexes.
 #pragma once
 
 #include "grid.h"
@@ -30,6 +30,14 @@ inline void report_misaligned(const char* what, const volatile void* address, si
     const std::string place = name_place(reinterpret_cast<const char*>(at), *finding);
     snprintf(finding->message, sizeof finding->message, "%s%s; its address is a multiple of %zu and has to be one of %zu", what, place.c_str(),
              size_t(at & -at), alignment);
+    add_access(finding, access);
+}
+
+inline void report_outside_array(const char* what, const volatile void* address, const Access& access) {
+    Finding* finding = add_finding("out of bounds", "");
+    if (!finding) return;
+    const std::string place = name_place(static_cast<const char*>(const_cast<const void*>(address)), *finding);
+    snprintf(finding->message, sizeof finding->message, "%s%s, outside of the array that is indexed", what, place.c_str());
     add_access(finding, access);
 }
 

@@ -1,5 +1,6 @@
 // What -fsanitize=alignment makes the compiler call where a kernel accesses an address that is no multiple of what the
-// type needs. The address mode has the sanitizer's own.
+// type needs, and -fsanitize=object-size where it accesses what is outside of the array that it indexes. The address mode
+// has the sanitizer's own.
 #pragma once
 
 #include "library.h"
@@ -16,7 +17,7 @@ struct TypeMismatch {
     const char* file;
     uint32_t line, column;
     const CheckedType* type;
-    unsigned char log_alignment;
+    unsigned char log_alignment;  // 0 where the address is outside of the array
     unsigned char use;  // 0 load, 1 store; above a reference, by which a struct may be copied, or the object of a member
 };
 
@@ -34,12 +35,14 @@ inline std::string plain_name(const CheckedType& type) {
 // of 16, so that a vector of 16 bytes in it can be judged, and would crash; smaller ones cannot be judged.
 extern "C" __attribute__((visibility("hidden"), noinline)) void __ubsan_handle_type_mismatch_v1(const cuda_cpu::TypeMismatch* mismatch, const void* address) {
     using namespace cuda_cpu;
-    if (!scheduler.current || (scheduler.stacks.holds(address) && mismatch->log_alignment < 4)) return;
+    const bool outside = !mismatch->log_alignment;
+    if (!scheduler.current || (!outside && scheduler.stacks.holds(address) && mismatch->log_alignment < 4)) return;
     uninterruptible = 1;
     Access access = access_of(scheduler.current, Site{nullptr, 0, 0});
     access.code = code_offset(__builtin_return_address(0));
     access.is_write = mismatch->use == 1;
     const std::string what = "access to " + plain_name(*mismatch->type);
-    report_misaligned(what.c_str(), address, size_t(1) << mismatch->log_alignment, access);
+    if (outside) report_outside_array(what.c_str(), address, access);
+    else report_misaligned(what.c_str(), address, size_t(1) << mismatch->log_alignment, access);
     abandon();
 }
