@@ -1,7 +1,7 @@
 """The emulator as a backend: a kernel's real source on the CPU, under a sanitizer or with race detection."""
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from prism_bench.backends.host import (
 from prism_bench.compilation.cubin import function_of
 from prism_bench.compilation.program import is_prebuilt
 from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, not_emulated
-from prism_bench.emulator.build import find_compiler
+from prism_bench.emulator.build import find_compiler, is_suspect
 from prism_bench.emulator.library import LaunchRequest, report_crashes, three
 from prism_bench.emulator.report import LaunchFinding
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError, VerificationFailed
@@ -119,6 +119,29 @@ def refusal(case: Case) -> str | None:
         return "it is machine code"
     code, folders = code_of(case.spec.source_file, (case.spec.entry,), case.spec.options)
     return not_emulated(code, folders)
+
+
+def known_refusals(cases: Iterable[Case]) -> dict[str, list[str]]:
+    """Return the kernels in CUDA C++ that the emulator does not run by what it lacks, as their own files show it.
+
+    Nothing is compiled, and only a source that has such a word is read with what it includes.
+    """
+    first: dict[str, Case] = {}
+    for case in cases:
+        if case.spec.language == CUDA and case.spec.callable is None:
+            first.setdefault(case.kernel, case)
+    suspects: dict[Path, bool] = {}
+    kernels: dict[str, list[str]] = {}
+    for kernel, case in first.items():
+        with suppress(Exception):  # a spec may raise anything; its source may be no text, or missing
+            source = case.spec.source_file
+            if source not in suspects:
+                suspects[source] = not is_prebuilt(source) and is_suspect(source.read_text())
+            needed = case.plan.requirement
+            reason = needed.what if needed else refusal(case) if suspects[source] else None
+            if reason:
+                kernels.setdefault(reason, []).append(kernel)
+    return kernels
 
 
 class EmulatorRunnable(HostRunnable):

@@ -145,7 +145,7 @@ def standard_of(options: tuple[str, ...]) -> str:
 
 def _values(options: tuple[str, ...], names: tuple[str, ...]) -> Iterator[str]:
     """Yield the values of options written `-DNAME`, `-D NAME` or `--define-macro=NAME`."""
-    for option, following in zip(options, (*options[1:], ""), strict=True):
+    for option, following in zip(options, (*options[1:], ""), strict=False):
         for name in names:
             if option == name:
                 yield following

@@ -561,6 +561,12 @@ _REASONS = (
     ("named barriers", r"\b__barrier_(sync|sync_count|arrive)\b"),
     ("inline PTX", r"\b(?:asm|__asm|__asm__)\b"),  # only the keyword: a macro may be the rest
 )
+_ANY_REASON = re.compile("|".join(pattern for _, pattern in _REASONS))
+# Each reason's pattern has one of these: a search for words is quick.
+_HINTS = (
+    "wgmma", "CUtensorMap", "bulk", "tcgen05", "barrier", "cluster", "Object_t", "1D", "2D", "3D", "<<<", "_fp", "asm",
+    "<cuda/",
+)  # fmt: skip
 _NAME = re.compile(r"\b[A-Za-z_]\w*")
 _CONTINUED = re.compile(r"\\\r?\n")  # a line continues in the next line, even within a word
 _CONDITION = re.compile(r"^\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b(.*)$")
@@ -572,6 +578,11 @@ def not_emulated(path_or_text: Path | str, include_dirs: Iterable[Path | str] = 
     Only the code that the CPU compiles counts: the device's branch of an `#ifdef CPU_CUDA` is ignored.
     """
     return _reason(flat_code(path_or_text, tuple(map(Path, include_dirs))))
+
+
+def is_suspect(text: str) -> bool:
+    """Return whether a source's text has a word for which `not_emulated` may refuse it; its includes are not read."""
+    return any(hint in text for hint in _HINTS) and bool(_ANY_REASON.search(text))
 
 
 def entry_not_emulated(entry: str, path_or_text: Path | str, include_dirs: Iterable[Path | str] = ()) -> str | None:
