@@ -1,8 +1,8 @@
 """Faults that a GPU stops, or that are wrong there: what finds each of them, without a GPU and on one.
 
 `faults/` is a catalogue with 40 faults, each with the form that is right. Without a GPU they are given to the emulator
-(`prism-bench verify`) and the compiler (`prism-bench compile`). With `--gpu` each form is launched in a process of its
-own, since a fault may make the device useless for its process; where a launch ends as if nothing were wrong,
+(`prism-bench verify`) and the compiler (`prism-bench compile`). With `--gpu` each form is launched in a separate process,
+since a fault may make the device useless for its process; where a launch ends as if nothing were wrong,
 compute-sanitizer repeats it. Both write their columns of the same table.
 """
 
@@ -44,7 +44,7 @@ CHECKS = {
 }
 ARCHITECTURE = "90"
 PASSES = "passes"
-_ANSWER = "@@ answer "  # begins the line with the answer of a launch in a process of its own
+_ANSWER = "@@ answer "  # begins the line with the answer of a launch in a separate process
 _LONGEST = 300
 
 
@@ -68,7 +68,7 @@ class FaultRow:
 
     @property
     def is_held(self) -> bool:
-        """Whether the fault is found and the right form passes, on each side that was asked."""
+        """Whether the fault is found and the right form passes, on each side that answered."""
         return all(
             bool(found) and right == PASSES
             for found, right in ((self.found_by, self.right), (self.gpu_found_by, self.gpu_right))
@@ -183,7 +183,7 @@ def _asked(case: Case, backend: str, checks: Sequence[str], seconds: float) -> A
 
 
 def _launched(program: Sequence[str], log: Path, seconds: float) -> Answer:
-    """Return the answer of a launch in a process of its own."""
+    """Return the answer of a launch in a separate process."""
     try:
         ended = tools.run(program, log, seconds, PYTHONPATH=environment()["PYTHONPATH"])
     except ProfilerFailed:
