@@ -1,8 +1,8 @@
 """Faults that a GPU stops, or that are wrong there: what finds each of them, without a GPU and on one.
 
 `faults/` is a catalogue with 40 faults, each with the form that is right. Without a GPU they are given to the emulator
-(`prism-bench verify`) and the compiler (`prism-bench compile`). With `--gpu` each form is launched in a separate process,
-since a fault may make the device useless for its process; where a launch ends as if nothing were wrong,
+(`prism-bench verify`) and the compiler (`prism-bench compile`). With `--gpu` each form is launched in a separate
+process, since a fault may make the device useless for its process; where a launch ends as if nothing were wrong,
 compute-sanitizer repeats it. Both write their columns of the same table.
 """
 

@@ -1,4 +1,4 @@
-"""Planted faults that a GPU stops: all are found without one, their right forms pass, and the table keeps both sides."""
+"""Planted faults that a GPU stops: all are found without one, right forms pass, and the table keeps both sides."""
 
 import json
 import os
