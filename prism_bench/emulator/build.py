@@ -36,7 +36,7 @@ _LINES = "-g1 -gdwarf-4"
 # alignment, because kernels would run for half as long again.
 _KERNEL = {
     "fast": f"-O1 {_LINES} -fwrapv".split(),
-    "race": f"-O1 {_LINES} -fwrapv -fsanitize=thread,alignment,object-size".split(),
+    "race": f"-O1 {_LINES} -fwrapv -fsanitize=thread,alignment".split(),
     "address": f"-O0 {_LINES} {_SANITIZE}".split(),
 }
 # Splitting float4 into scalars would hide that it is one access; a static array that is known not to be aliased, as
@@ -45,6 +45,8 @@ _RACE_GCC = ("-fno-tree-sra", "-fno-ipa-reference-addressable", "--param", "tsan
 _RACE_CLANG = ("-mllvm", "-tsan-distinguish-volatile=1")
 # A library with a unique symbol is never unloaded; tracking variables for a debugger takes a fifth of the time.
 _GCC = ("-fno-gnu-unique", "-fno-var-tracking")
+# Characters of a source, above which comparing indices with arrays can take as long as all other compiling.
+_SMALL = 20_000
 _LINK = {"fast": [], "race": [], "address": ["-fsanitize=address,undefined"]}
 MODES = tuple(_KERNEL)
 
@@ -153,6 +155,7 @@ def build(
     compiler = find_compiler()
     options = [*_compile_options(compiler, mode), *(f"-D{define}" for define in defines)]
     options += [f"-std={standard}"] if standard else []
+    options += ["-fsanitize=object-size"] if mode == "race" and len(text) < _SMALL else []
     parts = (text, *options, compiler.version, _own_content(), *(["only kernels"] if only_kernels else []))
     library = cache_folder() / f"{_digest(*parts)}.so"
     return _once(library, lambda unit: _build(compiler, text, options, mode, unit, only_kernels))
