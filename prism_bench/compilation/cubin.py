@@ -214,11 +214,15 @@ def check_card(card: LaunchCard, cubin: bytes) -> None:
             )
 
 
-def check_sizes(entry: str, passed: Sequence[int], cubin: bytes, caller: str = "the launch") -> None:
-    """Raise SpecError if parameters of these bytes are not those that the machine code of an entry takes."""
+def parameter_sizes(cubin: bytes, entry: str) -> tuple[int, ...] | None:
+    """Return the bytes of each parameter of an entry; None if the machine code does not have it."""
     known = elf_entries(cubin).get(entry)
-    taken = [size for _, size in known.parameters] if known else [*passed]
-    if taken != [*passed]:
+    return tuple(size for _, size in known.parameters) if known else None
+
+
+def check_sizes(entry: str, passed: Sequence[int], taken: tuple[int, ...] | None, caller: str = "the launch") -> None:
+    """Raise SpecError if parameters of these bytes are not those that an entry takes, if these are known."""
+    if taken is not None and taken != tuple(passed):
         ours, theirs = (", ".join(map(str, sizes)) or "no" for sizes in (passed, taken))
         raise SpecError(f"{entry}: {caller} passes parameters of {ours} bytes; the machine code takes {theirs}")
 

@@ -14,6 +14,7 @@ from prism_bench.spec.launch import (
     most_resident,
     most_warps,
 )
+from prism_bench.units import count_text
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def _beyond_code(launch: Launch, code: EntryCode) -> str | None:
         return f"block {block} has {threads:,} threads; the kernel's __launch_bounds__ allow {elf.most_threads:,}"
     if registers and -(-threads // 32) > most_warps(registers):
         return (
-            f"block {block} has {threads:,} threads of {registers} registers; the {BLOCK_REGISTERS:,} registers of a "
+            f"block {block} has {threads:,} threads of {count_text(registers, 'register')}; the {BLOCK_REGISTERS:,} registers of a "
             f"block are enough for {32 * most_warps(registers)} of them: __launch_bounds__({threads}) makes the "
             f"compiler use fewer"
         )

@@ -558,7 +558,7 @@ _REASONS = (
     ("mbarrier", r"\bmbarrier\b|\bcuda::barrier\b|\b__mbarrier_\w+"),
     ("thread block clusters", r"\bthis_cluster\b|\bcluster_group\b|\b__cluster_(?!dims__)\w+"),
     ("textures or surfaces", r"\bcuda(Texture|Surface)Object_t\b|\b(tex|surf)[123]D\w*\s*[<(]"),
-    ("dynamic parallelism", r"(?m)^(?!\s*#\s*define\b).*<<<"),  # a macro of the host may launch
+    ("dynamic parallelism", r"(?m:^(?!\s*#\s*define\b).*<<<)"),  # a macro of the host may launch
     ("6-bit and 4-bit floating types", r"\b__nv_fp[46]\w*|\bcuda_fp[46]\.h\b"),
     ("libcu++", r"#\s*include\s*<cuda/(?!std/)"),
     ("named barriers", r"\b__barrier_(sync|sync_count|arrive)\b"),

@@ -170,7 +170,7 @@ def beyond_devices(grid: Sequence[int], block: Sequence[int]) -> str | None:
                 return f"{what} {tuple(extents)} has {extent:,} in {axis}; a launch has 1 to {most:,} there"
     threads = prod(block)
     if threads > MOST_THREADS:
-        return f"block {tuple(block)} has {threads} threads; a block has at most {MOST_THREADS:,}"
+        return f"block {tuple(block)} has {count_text(threads, 'thread')}; a block has at most {MOST_THREADS:,}"
     return None
 
 

@@ -120,7 +120,7 @@ def _own_launch(backend: "CudaBackend", case: Case, ours: Runnable) -> OwnLaunch
     library_module(LIBRARIES["torch"], backend.harness)  # works on the timed stream from here on
     (step,) = launches
     names = step.arguments or tuple(argument.name for argument in case.spec.arguments)
-    tensors = adopted_arrays(LIBRARIES["torch"], ours.arrays(one.name for one in case.spec.arrays))
+    tensors = adopted_arrays(LIBRARIES["torch"], ours.arrays(one.name for one in case.spec.arrays), case.spec)
     values = [_value(case, name, tensors) for name in names]
     grid, block = (_triple(one) for one in (step.grid, step.block))
     launch = DeviceLaunch(case.plan.instance(step), grid, block, values, backend.harness.stream.ptr)

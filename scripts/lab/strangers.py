@@ -175,7 +175,7 @@ def _solve(names: dict[str, Any], right: KernelSpec, elements: Mapping[str, int]
         for array in right.arguments:
             if not isinstance(array, Array) or array.name not in elements:
                 continue
-            axes = str(array.shape).split() if isinstance(array.shape, str) else [str(axis) for axis in array.shape]
+            axes = array.shape.split()
             free = [axis for axis in axes if not axis.isdigit() and axis not in names]
             known = prod(int(axis) if axis.isdigit() else int(names[axis]) for axis in axes if axis not in free)
             if len(free) == 1 and known and elements[array.name] % known == 0:

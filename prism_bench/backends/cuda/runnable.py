@@ -4,7 +4,7 @@ import ctypes
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from math import prod
 from types import MappingProxyType, ModuleType
@@ -29,7 +29,7 @@ from prism_bench.backends.cuda.timers import (
     library_module,
 )
 from prism_bench.compilation import sass_hash
-from prism_bench.compilation.cubin import check_sizes, variable_of
+from prism_bench.compilation.cubin import check_sizes, parameter_sizes, variable_of
 from prism_bench.compilation.languages import (
     BuildRequest,
     BuiltCode,
@@ -475,7 +475,8 @@ class CudaRunnable(Runnable):
         values = tuple(maps[name] if name in maps else self._value(name) for name in names)
         if built.path.suffix == ".cubin":
             sizes = [_POINTER_BYTES if _is_array(value) else value.nbytes for value in values]
-            check_sizes(built.symbol, sizes, built.path.read_bytes(), f"{self.case.name}: the launch")
+            taken = _sizes_taken(built.path, built.path.stat().st_mtime_ns, built.symbol)
+            check_sizes(built.symbol, sizes, taken, f"{self.case.name}: the launch")
         if step.overlaps and self._device.compute_capability >= FIRST_CAPABILITY:
             stream = self._cupy.cuda.get_current_stream
             return overlapping_call(kernel.kernel.ptr, extents, values, lambda: stream().ptr)
@@ -504,9 +505,7 @@ class CudaRunnable(Runnable):
             )
         if shared > _STATIC_SHARED:
             kernel.max_dynamic_shared_size_bytes = shared
-        if (
-            step.cooperative and not built.card
-        ):  # CuPy launches a smaller grid than the device refuses, with no more than a warning
+        if step.cooperative and not built.card:  # CuPy makes a grid smaller that the device refuses, with a warning
             resident = self._cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor
             most = self._device.sm_count * resident(kernel.kernel.ptr, prod(step.extents[1]), shared)
             problem = beyond_residence(step.extents[0], most, "this device")
@@ -548,6 +547,11 @@ class CudaRunnable(Runnable):
     def _first_call(self) -> None:
         for call in self._bound(self._load(self._compile(cache=False))):
             call()
+
+
+@lru_cache(maxsize=1024)  # every case of a kernel launches the same entries
+def _sizes_taken(path: Path, _changed: int, symbol: str) -> tuple[int, ...] | None:
+    return parameter_sizes(path.read_bytes(), symbol)
 
 
 # A case whose work a callable does: a launcher of another language, a custom operator, a library's function.

@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from prism_bench.backends.cuda.runnable import block_of, card_values, launch_facts, scratch_bytes
-from prism_bench.compilation.cubin import check_sizes
+from prism_bench.compilation.cubin import check_sizes, parameter_sizes
 from prism_bench.errors import BackendUnavailable, SpecError, VerificationFailed
 from prism_bench.extensions.judge.referee.messages import (
     ANSWERS,
@@ -246,7 +246,7 @@ def check_parameters(plan: CasePlan, cubins: tuple[bytes, ...]) -> None:
     """Raise a SpecError if a launch passes parameters of other sizes than the machine code takes."""
     for step in plan.steps:
         sizes = [parameter.size for parameter in step.parameters]
-        check_sizes(step.symbol, sizes, cubins[step.module], "the card")
+        check_sizes(step.symbol, sizes, parameter_sizes(cubins[step.module], step.symbol), "the card")
 
 
 def _role(array: Array) -> Role:
