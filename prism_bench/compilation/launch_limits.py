@@ -59,9 +59,9 @@ def _beyond_code(launch: Launch, code: EntryCode) -> str | None:
         return f"block {block} has {threads:,} threads; the kernel's __launch_bounds__ allow {elf.most_threads:,}"
     if registers and -(-threads // 32) > most_warps(registers):
         return (
-            f"block {block} has {threads:,} threads of {count_text(registers, 'register')}; the {BLOCK_REGISTERS:,} registers of a "
-            f"block are enough for {32 * most_warps(registers)} of them: __launch_bounds__({threads}) makes the "
-            f"compiler use fewer"
+            f"block {block} has {threads:,} threads of {count_text(registers, 'register')}; the {BLOCK_REGISTERS:,} "
+            f"registers of a block are enough for {32 * most_warps(registers)} of them: __launch_bounds__({threads}) "
+            f"makes the compiler use fewer"
         )
     if elf.cluster and prod(elf.cluster) > PORTABLE_CLUSTER:
         return (

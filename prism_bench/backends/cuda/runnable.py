@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
 from math import prod
+from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 

@@ -1,5 +1,6 @@
 """Spec skeletons for the kernels and operators in a folder of sources."""
 
+import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -260,7 +261,7 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
     guessed += [f'entry="{entry}" {entry_note}'] if entry_note else []
     guessed += [f"tolerance={tolerance.text} {_CONFIRM}"] if tolerance.text else []
     reference = "confirm the reference" if proposed else "the reference"
-    return Skeleton(f"{_module_name(kernel.name)}.py", text, not missing, (*missing, reference, *guessed))
+    return _made(f"{_module_name(kernel.name)}.py", text, missing, (reference, *guessed))
 
 
 def _more_imports(kernel: FoundKernel) -> list[str]:
@@ -285,6 +286,40 @@ def _missing(kernel: FoundKernel, passed: Sequence[FoundParameter], types: Mappi
     if not _names(kernel, "output", "in_out"):
         missing.append(f"{kernel.path}:{kernel.line}: no output: the kernel writes no buffer that is a parameter")
     return missing
+
+
+def _made(file_name: str, text: str, missing: Sequence[str], rest: Sequence[str]) -> Skeleton:
+    """Return the skeleton; a draft if parts are missing, or if a text of the source would become code of its own.
+
+    A catalogue runs its specs. A name, type or path with quotes or line ends, which a stranger may have chosen to that
+    end, must not add a statement to one.
+    """
+    odd = () if _is_plain(text) else ("a name or type in the source that Python cannot have: write it by hand",)
+    reasons = (*missing, *odd)
+    return Skeleton(file_name, text, not reasons, (*reasons, *rest))
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether a spec's text has the statements of the template alone, and calls only what it imports."""
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    kinds = [type(statement) for statement in module.body]
+    if kinds[:2] != [ast.Expr, ast.ImportFrom] or set(kinds[2:-1]) != {ast.FunctionDef} or kinds[-1] is not ast.Assign:
+        return False
+    (imported,) = (statement for statement in module.body if isinstance(statement, ast.ImportFrom))
+    known = {*(alias.name for alias in imported.names), "NotImplementedError", "min", "max", "xp", "special", "torch"}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Call):
+            called = node.func
+            while isinstance(called, ast.Attribute):
+                called = called.value
+            if not isinstance(called, ast.Name) or called.id not in known:
+                return False
+        elif isinstance(node, ast.Attribute) and node.attr.startswith("__"):
+            return False
+    return True
 
 
 def _module_name(name: str) -> str:
@@ -652,7 +687,7 @@ def operator_skeleton(operator: FoundOperator, source: str) -> Skeleton | None:
     )
     guesses = [f"shape and type of {name}" for name in (*(tensor.name for tensor in tensors), *outputs)]
     file_name = f"{_module_name(operator.name.rpartition('::')[2].replace('.', '_'))}.py"
-    return Skeleton(file_name, text, not missing, (*missing, "the reference", *guesses))
+    return _made(file_name, text, missing, ("the reference", *guesses))
 
 
 def _passed(argument: OperatorArgument) -> _CallArgument | None:

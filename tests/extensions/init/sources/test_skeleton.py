@@ -100,3 +100,38 @@ def test_missing_parts_of_a_spec_are_open_points(tmp_path, text, reason):
     assert any(reason in point for point in made.open_points)
     assert reason in made.text
     compile(made.text, "k.py", "exec")
+
+
+INJECTED = """
+template <typename T, int N> __global__ void {name}(T* out, int n) {{
+    if (threadIdx.x < n) out[threadIdx.x] = N;
+}}
+void run(float* out, int n) {{ {name}<{arguments}><<<1, {block}>>>(out, n); }}
+"""
+HOSTILE = [
+    {"arguments": 'float, sizeof("\\", launch=print(1), entry=\\"")'},
+    {"arguments": 'float, sizeof(R"(",\nopen("planted", "w")\n)")'},
+    {"arguments": "float, 1", "block": '"""\nopen("planted", "w")\n"""'},
+    {"arguments": "float, 1", "block": 'R"(\nopen("planted", "w")\n)"[0]'},
+]
+
+
+@pytest.mark.parametrize("parts", HOSTILE)
+def test_text_of_a_source_never_becomes_a_statement_of_a_spec(tmp_path, monkeypatch, parts):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "k.cu").write_text(INJECTED.format(**{"name": "copy", "block": 32, **parts}))
+    for made in (skeleton(kernel, "../../k.cu") for kernel in scan(tmp_path / "k.cu").kernels):
+        if made.loads:
+            family = tmp_path / "bench" / "found"
+            family.mkdir(parents=True)
+            (family / made.file_name).write_text(made.text)
+            discover(tmp_path / "bench")
+    assert not (tmp_path / "planted").exists()
+
+
+def test_a_path_with_quotes_is_a_draft(tmp_path):
+    (tmp_path / "k.cu").write_text(INJECTED.format(name="copy", block=32, arguments="float, 1"))
+    (kernel,) = scan(tmp_path / "k.cu").kernels
+    assert [True, False] == [
+        skeleton(kernel, source).loads for source in ("k.cu", 'k", launch=open("planted"), x=".cu')
+    ]
