@@ -16,8 +16,10 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, fields
 from inspect import signature
+from itertools import repeat
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -241,9 +243,14 @@ def verdicts(folder: Path, catalogue: str, timeout: float = 60.0) -> dict[str, s
 
 
 def study(chosen: Sequence[Project]) -> list[Row]:
-    """Return a row for each kernel of the projects."""
-    with tempfile.TemporaryDirectory() as place:
-        return [row for project in chosen for row in studied(project, Path(place), verify=True)]
+    """Return a row for each kernel of the projects, of which some are studied side by side."""
+    jobs = max(1, (os.cpu_count() or 1) // 2)
+    with tempfile.TemporaryDirectory() as place, ProcessPoolExecutor(jobs) as pool:
+        return [row for rows in pool.map(_rows, chosen, repeat(Path(place))) for row in rows]
+
+
+def _rows(project: Project, place: Path) -> list[Row]:
+    return list(studied(project, place, verify=True))
 
 
 def studied(project: Project, place: Path, *, verify: bool) -> Iterator[Row]:
