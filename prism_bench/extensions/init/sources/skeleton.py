@@ -203,6 +203,7 @@ _SINGLE = re.compile(
 _MOST_ELEMENTS = (1 << 16, 1 << 27)  # of a buffer, in a small workload and in a large one
 _MOST_TERMS = (1 << 22, 1 << 40)  # that sums of an output have in all
 _WORDS = ("min", "max", "int", "bool", "abs")  # functions in expressions of a launch
+_METHODS = ("bit_length", "sum")  # of expressions in launches and tolerances
 
 
 @dataclass(frozen=True)
@@ -309,10 +310,12 @@ def _is_plain(text: str) -> bool:
     if kinds[:2] != [ast.Expr, ast.ImportFrom] or set(kinds[2:-1]) != {ast.FunctionDef} or kinds[-1] is not ast.Assign:
         return False
     (imported,) = (statement for statement in module.body if isinstance(statement, ast.ImportFrom))
-    known = {*(alias.name for alias in imported.names), "NotImplementedError", "min", "max", "xp", "special", "torch"}
+    known = {*(alias.name for alias in imported.names), "NotImplementedError", *_WORDS, "xp", "special", "torch"}
     for node in ast.walk(module):
         if isinstance(node, ast.Call):
             called = node.func
+            if isinstance(called, ast.Attribute) and called.attr in _METHODS:
+                continue  # of an expression whose parts are walked, too
             while isinstance(called, ast.Attribute):
                 called = called.value
             if not isinstance(called, ast.Name) or called.id not in known:
