@@ -362,7 +362,10 @@ class _Reader:
             receiver = self.value(node.func.value, values)
             if name in ("to", "cast"):
                 half = next((word for word in ("bfloat16", "float16") if word in ast.unparse(node)), "")
-                return replace(receiver, half=half)
+                is_function = receiver == Value() and name == "cast" and len(node.args) > 0  # tl.cast(x, dtype)
+                return replace(self.value(node.args[0], values) if is_function else receiver, half=half)
+            if name in _SAME and receiver != Value():  # x.reshape(...)
+                return receiver
             if receiver.descriptor or receiver.pointer and name in ("load", "store") and receiver.index is not None:
                 return self._described(node, name, receiver, values)
             if receiver.loaded and name in (*_REDUCTIONS, *_SELECTIONS, *_FUNCTIONS):

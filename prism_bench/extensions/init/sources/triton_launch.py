@@ -239,6 +239,12 @@ class Host:
                 for target, value in zip(targets, values, strict=True):
                     if isinstance(target, ast.Name):
                         self._assign(target.id, value)
+            case ast.Assign(
+                targets=[ast.Tuple(elts=targets)], value=ast.Call(func=ast.Name(id="divmod"), args=[left, right])
+            ):
+                for target, sign in zip(targets, (ast.FloorDiv(), ast.Mod()), strict=False):
+                    if isinstance(target, ast.Name):
+                        self._assign(target.id, ast.copy_location(ast.BinOp(left, sign, right), node))
             case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Attribute(attr="shape") | ast.Call() as value):
                 if isinstance(value, ast.Attribute) or bare_name(value.func) in ("size", "stride"):
                     for place, target in enumerate(targets):
@@ -470,14 +476,29 @@ class Expressions:
             return f"(1 << max({self.text(parts[0], depth + 1)} - 1, 0).bit_length())"
         if name in ("min", "max") and len(parts) > 1:
             return f"{name}({', '.join(self.text(part, depth + 1) for part in parts)})"
-        if name in ("int", "bool") and len(parts) == 1:
-            return self.text(parts[0], depth + 1)
+        if name in ("int", "bool", "ceil", "floor", "sqrt", "isqrt") and len(parts) == 1:
+            return self._rounded(name, parts[0], depth)
         if name == "element_size":
             return "4"
         canonical = self._host.canonical(node)
         if is_fact(canonical):
             return self._axis(canonical, "")
         raise ValueError(ast.unparse(node)[:60])
+
+    def _rounded(self, name: str, node: ast.expr, depth: int) -> str:
+        """Return a square root, or a value rounded to a whole number, which integers and their quotients may be."""
+        if name in ("ceil", "floor", "int") and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+            left, right = self.text(node.left, depth + 1), self.text(node.right, depth + 1)
+            return f"-(-{left} // {right})" if name == "ceil" else f"({left} // {right})"
+        text = self.text(node, depth + 1)
+        if name == "sqrt":
+            return f"({text} ** 0.5)"
+        if name == "isqrt":
+            return f"int({text} ** 0.5)"
+        is_whole = "." not in text
+        if is_whole or name == "bool":
+            return text
+        return f"int(-(-{text} // 1))" if name == "ceil" else f"int({text})"
 
     def _unknown(self, name: str) -> str:
         axis = self._axis(name, name)
