@@ -86,6 +86,7 @@ class Body:
 
     accesses: list[Access] = field(default_factory=list[Access])
     bounds: dict[frozenset[Product], str] = field(default_factory=dict[frozenset[Product], str])
+    sizes: set[str] = field(default_factory=set[str])  # names in limits of indices
     atom_bounds: dict[str, str] = field(default_factory=dict[str, str])
     ranges: dict[str, Product] = field(default_factory=dict[str, Product])  # extents of each `arange`
     divided: dict[str, tuple[Sum, str]] = field(default_factory=dict[str, tuple[Sum, str]])  # `row // heads`
@@ -338,7 +339,10 @@ class _Reader:
         """Note that an index is below a limit: `at < n`, `k < K - step * BLOCK`."""
         plain = [term for term in limit or () if _MINUS not in term]
         name = _single_name(tuple(plain)) if len(plain) == 1 else None
-        if index is None or name is None or not any(atom.startswith("%") for term in index for atom in term):
+        if index is None or not any(atom.startswith("%") for term in index for atom in term):
+            return
+        self.body.sizes |= {factor for term in plain for factor in term} & self.names
+        if name is None:
             return
         self._use_as_integer(limit)
         self.body.bounds.setdefault(frozenset(index), name)

@@ -3,8 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from math import prod
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from math import gcd, prod
 
 from prism_bench.extensions.init.sources.kernels import Guess
 from prism_bench.extensions.init.sources.triton_body import Access, Body, Product, Sum
@@ -63,7 +64,7 @@ def shapes_of(body: Body, buffers: Sequence[str], facts: Facts) -> Shapes:
         described = [access for access in accesses if access.descriptor is not None]
         candidates: list[list[_Axis]] = []
         if described:
-            axes = _of_descriptor(described[0], facts, shapes)
+            axes = _of_descriptor(described[0], body, facts, shapes)
         else:
             candidates = [
                 _axes_of(access.offset, body, facts, shapes) for access in accesses if access.offset is not None
@@ -109,7 +110,7 @@ def _all_sizes(body: Body, facts: Facts) -> str:
     return " ".join(names[:3]) or "n"
 
 
-def _of_descriptor(access: Access, facts: Facts, shapes: Shapes) -> list[_Axis] | None:
+def _of_descriptor(access: Access, body: Body, facts: Facts, shapes: Shapes) -> list[_Axis] | None:
     descriptor = access.descriptor
     assert descriptor is not None
     axes: list[_Axis] = []
@@ -120,7 +121,9 @@ def _of_descriptor(access: Access, facts: Facts, shapes: Shapes) -> list[_Axis] 
         stride = descriptor.strides[place] if place < len(descriptor.strides) else ()
         names = tuple(name for name in (stride[0] if len(stride) == 1 else ()) if not name.isdigit())
         axes.append(_Axis(names, [], name))
-    return axes
+    inside = {axis.stride for axis in axes}
+    outer = [axis for axis in _axes_of(descriptor.offset, body, facts, shapes) if axis.stride not in inside]
+    return [*outer, *axes]
 
 
 # Axes of an offset: terms with the same stride are indices along one axis.
@@ -149,7 +152,7 @@ def _axes_of(offset: Sum | None, body: Body, facts: Facts, shapes: Shapes) -> li
         if known.stride in groups and not groups[known.stride].terms:
             known.shift = groups.pop(known.stride).shift
     for axis in groups.values():
-        axes += _split(axis, body, facts, shapes)
+        axes += _split(_without_factor(axis), body, facts, shapes)
     order = {name: place for place, name in enumerate(facts.order)}
     host = {name: place for name, (_, place) in facts.strides.items()}
 
@@ -163,7 +166,24 @@ def _axes_of(offset: Sum | None, body: Body, facts: Facts, shapes: Shapes) -> li
         is_stride = len(axis.stride) == 1 and "stride" in first.lower()
         return (1 if is_stride else 2, -len(axis.stride), order.get(first, 0))
 
-    return sorted(axes, key=place_of)
+    return [part for axis in sorted(axes, key=place_of) for part in _repeated(axis)]
+
+
+def _without_factor(axis: _Axis) -> _Axis:
+    """Return the axis with the number that all of its indices have as a factor as its scale: `row * 2 * d`."""
+    numbers = [[int(factor) for factor in term if factor.isdigit()] for term in axis.terms]
+    scale = gcd(*map(prod, numbers)) if axis.stride and axis.terms and all(len(some) == 1 for some in numbers) else 1
+    if scale < 2 or any(some != [scale] for some in numbers):
+        return axis
+    terms = [tuple(factor for factor in term if not factor.isdigit()) for term in axis.terms]
+    return replace(axis, terms=terms, scale=scale)
+
+
+def _repeated(axis: _Axis) -> list[_Axis]:
+    """Return an axis with a scale as two axes, the inner one as long as the scale: rows of `2 * d` are `2 d`."""
+    if axis.scale == 1 or not axis.stride:
+        return [axis]
+    return [replace(axis, stride=(str(axis.scale), *axis.stride), scale=1), _Axis(axis.stride, [], str(axis.scale))]
 
 
 def _bounded(offset: Sum, body: Body) -> tuple[list[_Axis], list[Product]]:
@@ -288,16 +308,22 @@ def _settle(axes: list[_Axis], buffer: str, facts: Facts, body: Body, shapes: Sh
     bounds = {*body.bounds.values(), *body.atom_bounds.values()}
     described = [access.descriptor for access in body.accesses if access.descriptor is not None]
     bounds |= {name for descriptor in described for extent in descriptor.extents for term in extent for name in term}
-    for outer, inner in zip(axes, axes[1:], strict=False):
+    bounds |= body.sizes
+    for outer, inner in list(pairwise(axes)):
         if outer.stride and not any(_is_stride(name, facts, bounds) for name in outer.stride):
-            rest = list(outer.stride)
-            for name in inner.stride:
-                if name in rest:
-                    rest.remove(name)
-            if len(rest) == 1:
-                inner.extent = rest[0]
+            rest = [*(Counter(outer.stride) - Counter(inner.stride)).elements()]
+            rest.sort(key=lambda name: facts.order.index(name) if name in facts.order else -1)
+            if inner.extent in rest:  # the nearest axis of several that a stride counts
+                rest.append(rest.pop(rest.index(inner.extent)))
+            if rest and Counter(inner.stride) <= Counter(outer.stride):
+                place = axes.index(inner)
+                axes[place:place] = [
+                    _Axis((*rest[number + 1 :], *inner.stride), [], name) for number, name in enumerate(rest[:-1])
+                ]
+                inner.extent = rest[-1]
     last = axes[-1] if axes else None
-    if last is not None and last.shift is not None and last.shift == (last.extent,):
+    is_within = len(axes) > 1 and str(axes[-2].extent).isdigit() and axes[-2].stride == (last and last.extent,)
+    if last is not None and not is_within and last.shift is not None and last.shift == (last.extent,):
         shapes.derived[f"{last.extent}_twice"] = f"2 * {last.extent}"
         last.extent = f"{last.extent}_twice"
     if last is not None and not last.stride and last.scale > 1:
@@ -311,6 +337,8 @@ def _settle(axes: list[_Axis], buffer: str, facts: Facts, body: Body, shapes: Sh
 
 
 def _is_stride(name: str, facts: Facts, bounds: set[str]) -> bool:
+    if name.isdigit():
+        return False
     return name in facts.strides or "stride" in name.lower() or (name not in bounds and name not in facts.constants)
 
 
