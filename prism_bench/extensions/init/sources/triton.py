@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
@@ -37,6 +38,7 @@ from prism_bench.extensions.init.sources.triton_launch import (
 from prism_bench.extensions.init.sources.triton_shapes import Facts, Shapes, shapes_of
 
 _USUAL_BLOCK, _USUAL_AXIS = 1024, 1024
+_NO_VALUE = "no value in the file"
 _OPERATORS = ("custom_op", "triton_op")
 _NUMBERS = ("float", "eps", "alpha", "beta", "scale", "lr", "epsilon", "sm_scale", "weight_decay")
 _MOST_IN_BLOCK = 1 << 15  # elements of a row that a program has at once: Triton takes up to 1 << 20, registers fewer
@@ -124,6 +126,7 @@ class _Reading:
     dtypes: dict[str, str] = field(default_factory=dict[str, str])
     strides: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     zeroed: set[str] = field(default_factory=set[str])
+    computed: dict[str, str] = field(default_factory=dict[str, str])  # sizes as expressions over other parameters
     equal: dict[str, str] = field(default_factory=dict[str, str])  # parameters that another one gives: `stride`
     unread: list[Unread] = field(default_factory=list[Unread])
     notes: list[str] = field(default_factory=list[str])
@@ -143,6 +146,10 @@ class _Project:
             }
         everywhere = {name: node for functions in self._functions.values() for name, node in functions.items()}
         self._helpers = {path: {**everywhere, **functions} for path, functions in self._functions.items()}
+        modules: dict[str, list[ConfigurationReader]] = {}
+        self._readers = {file.path: ConfigurationReader(file.tree, modules) for file in files}
+        for path, reader in self._readers.items():
+            modules.setdefault(path.parent.name if path.stem == "__init__" else path.stem, []).append(reader)
         self._calls: dict[str, list[LaunchCall]] = {}
         for file in files:
             for call in launch_calls(file):
@@ -165,7 +172,6 @@ class _Project:
     def kernels(self, file: HostFile) -> Iterator[FoundKernel]:
         """Yield the kernels of a file, helpers among them."""
         functions = self._functions[file.path]
-        reader = ConfigurationReader(file.tree) if functions else None
         for name, node in functions.items():
             calls = self._calls.get(name, [])
             calls = [call for call in calls if call.file.path == file.path] or calls
@@ -173,8 +179,8 @@ class _Project:
                 parameters = tuple(FoundParameter(argument.arg, "", None, Guess("unknown", "of a helper"))
                                    for argument in parameters_of(node))  # fmt: skip
                 yield FoundKernel("triton", name, file.path, node.lineno, parameters, helper_of=self._callers[name])
-            elif reader is not None:
-                yield _Builder(file, node, calls, self._helpers[file.path], reader).kernel()
+            else:
+                yield _Builder(file, node, calls, self._helpers[file.path], self._readers[file.path]).kernel()
 
 
 class _Builder:
@@ -261,7 +267,23 @@ class _Builder:
             limits=tuple(sorted({(axis, shapes.least.get(axis), shapes.most.get(axis))
                                  for axis in (*shapes.least, *shapes.most)}, key=str)),
             proposed=self._proposed(parameters, reading),
+            missing=tuple(self._undecided(call, reading, shapes)) if call else (),
         )  # fmt: skip
+
+    def _undecided(self, call: LaunchCall, reading: _Reading, shapes: Shapes) -> Iterator[str]:
+        """Yield what decides the launch or a shape, and is neither in the source nor a size of a buffer."""
+        where = f"{call.file.path}:{call.call.lineno}"
+        in_grid = _names_in(*reading.grid)
+        axes = {axis for guess in shapes.of.values() for axis in guess.value.split()}
+        deciding = in_grid | axes | {name for size in self._body.ranges.values() for name in size}
+        for name, guess in reading.values.items():
+            if guess.reason == _NO_VALUE and name in self._constants and name in deciding:
+                yield f"{where}: {name} decides the launch or a shape, and no value of it can be read"
+        known = axes | set(self._names)
+        while more := _names_in(*(shapes.derived[name] for name in known if name in shapes.derived)) - known:
+            known |= more
+        for name in sorted(in_grid - known):
+            yield f"{where}: the grid has {name}, which is no size of a buffer and no parameter of the kernel"
 
     def _value_of(self, name: str, reading: _Reading) -> int | None:
         if name in reading.values:
@@ -389,6 +411,8 @@ class _Builder:
         for name in self._constants:
             if name in passed and reading.constants.get(name) == name:
                 expressions.name(passed[name], name)
+        named = {name: passed[name] for name, text in reading.constants.items() if name in passed and text == name}
+        self._read_computed(sizes, {**known, **named}, host, reading)
         self._read_options(call, chosen, host, reading)
         try:
             reading.grid = tuple(expressions.text(extent) for extent in grid_extents(call, host))
@@ -396,7 +420,7 @@ class _Builder:
             text = str(error) if str(error).startswith("grid: ") else f"grid: '{error}' is no name, number or division"
             reading.unread.append(Unread(call.file.path, where, text))
         for name in self._missing_names(reading):
-            reading.values.setdefault(name, Guess(_USUAL_AXIS, "no value in the file"))
+            reading.values.setdefault(name, Guess(_USUAL_AXIS, _NO_VALUE))
         return reading
 
     def _missing_names(self, reading: _Reading) -> list[str]:
@@ -424,6 +448,18 @@ class _Builder:
             reading.dtypes[name] = dtype
         if host.is_zeroed(tensor) or name in self._zeroed:
             reading.zeroed.add(name)
+
+    def _read_computed(
+        self, sizes: Mapping[str, ast.expr], known: Mapping[str, ast.expr], host: Host, reading: _Reading
+    ) -> None:
+        """Read whole numbers that the host computes from other parameters: `group_size = cdiv(C, groups)`."""
+        for name in self._body.integers.intersection(sizes).difference(reading.tensors, reading.strides):
+            others = {other: node for other, node in known.items() if other != name}
+            expressions = Expressions(host, others, self._names)
+            with suppress(ValueError):
+                text = expressions.text(sizes[name])
+                if not expressions.axes and not text.isidentifier() and _names_in(text):
+                    reading.computed[name] = text
 
     def _read_constant(
         self, name: str, node: ast.expr | None, chosen: Configuration, expressions: Expressions, reading: _Reading,
@@ -483,7 +519,7 @@ class _Builder:
 
     def _guess_constant(self, name: str, reading: _Reading) -> None:
         usual = _USUAL_BLOCK if "BLOCK" in name.upper() else 1
-        reading.values[name] = Guess(usual, "no value in the file")
+        reading.values[name] = Guess(usual, _NO_VALUE)
         reading.constants[name] = name
 
     def _set_constant(self, name: str, value: object, reason: str, reading: _Reading) -> None:
@@ -510,7 +546,7 @@ class _Builder:
                 bound for atom, size in self._body.ranges.items() if size == (name,)
                 if (bound := self._body.atom_bounds.get(atom)) is not None
             ]  # fmt: skip
-            if guess.reason == "no value in the file" and axis is not None and axis in covers:
+            if guess.reason == _NO_VALUE and axis is not None and axis in covers:
                 reading.constants[name] = f"(1 << max({axis} - 1, 0).bit_length())"
                 del reading.values[name]
                 shapes.most.pop(axis)
@@ -524,6 +560,8 @@ class _Builder:
             axes = of_tensor.get(tensor.partition(".")[0], [])
             inner = axes[place + 1 if place != -1 else len(axes) :]
             shapes.derived.setdefault(name, " * ".join(inner) or "1")
+        for name, text in reading.computed.items():
+            shapes.derived.setdefault(name, text)
         for name, number in reading.numbers.items():
             if name not in self._constants and isinstance(number, int) and not isinstance(number, bool):
                 shapes.derived.setdefault(name, str(number))
@@ -612,6 +650,14 @@ class _Builder:
                 return ()
             outputs.append((name, text))
         return tuple(outputs)
+
+
+def _names_in(*expressions: str) -> set[str]:
+    """Return the names in Python's text, without those of functions."""
+    trees = [ast.parse(text, mode="eval") for text in expressions]
+    called = {id(node.func) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    return {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in called}
 
 
 def _ordered(expressions: Mapping[str, str]) -> dict[str, str]:

@@ -80,9 +80,12 @@ def _literal(node: ast.expr, names: Mapping[str, object]) -> object:
 class ConfigurationReader:
     """Reader of the configurations that a decorator `autotune` has, through names, functions and comprehensions."""
 
-    def __init__(self, module: ast.Module) -> None:
+    def __init__(self, module: ast.Module, others: "Mapping[str, Sequence[ConfigurationReader]]") -> None:
+        """Read `module`; `others` are the readers of modules by the last part of their names, for what it imports."""
         self._names: dict[str, object] = dict(literals(module))
         self._values: dict[str, ast.expr] = {}
+        self._imported: dict[str, tuple[str, str]] = {}
+        self._others = others
         for statement in ast.walk(module):
             match statement:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
@@ -91,6 +94,9 @@ class ConfigurationReader:
                     returned = [part.value for part in ast.walk(statement) if isinstance(part, ast.Return)]
                     if body and returned and returned[-1] is not None:
                         self._values[name] = returned[-1]
+                case ast.ImportFrom(module=str() as origin, names=names):
+                    last = origin.rpartition(".")[2]
+                    self._imported |= {alias.asname or alias.name: (last, alias.name) for alias in names}
                 case _:
                     pass
 
@@ -120,8 +126,17 @@ class ConfigurationReader:
                 return self.read(node.args[-1] if bare_name(node.func) == "filter" else inner, names, depth)
             case ast.Call() if bare_name(node.func) in self._values and depth < 4:
                 return self.read(self._values[bare_name(node.func)], names, depth + 1)
+            case ast.Call(args=[]) | ast.Name() if depth < 4:
+                name = node.id if isinstance(node, ast.Name) else bare_name(node.func)
+                return self._read_imported(name, depth)
             case _:
                 return []
+
+    def _read_imported(self, name: str, depth: int) -> list[Configuration]:
+        """Return the configurations of a name of another module; none if two modules with that name have it."""
+        origin, there = self._imported.get(name, ("", ""))
+        readers = [reader for reader in self._others.get(origin, ()) if there in reader._values]
+        return readers[0].read(readers[0]._values[there], None, depth + 1) if len(readers) == 1 else []
 
     def _configuration(self, call: ast.Call, names: Mapping[str, object]) -> list[Configuration]:
         keywords = {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
@@ -139,7 +154,10 @@ class ConfigurationReader:
         choices: list[tuple[str, list[object]]] = []
         for generator in generators:
             try:
-                values = _literal(generator.iter, names)
+                listed = generator.iter
+                if isinstance(listed, ast.Name) and listed.id not in names:
+                    listed = self._values.get(listed.id, listed)
+                values = _literal(listed, names)
             except (ValueError, TypeError, SyntaxError):
                 return
             if not isinstance(generator.target, ast.Name) or not isinstance(values, list) or generator.ifs:
