@@ -90,7 +90,7 @@ def test_a_card_that_contradicts_the_cubin_is_refused_with_both(change, text):
     ("old", "new", "text"),
     [
         ("factor * tl.load", "factor * tl.nothing", r"scaled.triton.py:12: (?s:.*)no attribute 'nothing'"),
-        ("import triton\n", "import triton\nimport torch.not_there\n", r"scaled.triton.py:4: ModuleNotFoundError"),
+        ("import triton\n", "import triton\nimport triton.not_there\n", r"scaled.triton.py:4: ModuleNotFoundError"),
         ('"BLOCK": block, ', "", "the launch gives no constant BLOCK"),
         ("def scaled(x, y, n, ", "def scaled(x, n, ", "takes the arguments x, n, factor; the launch passes x, y, n, "),
     ],
