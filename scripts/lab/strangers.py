@@ -274,8 +274,9 @@ def studied(project: Project, place: Path, *, verify: bool) -> Iterator[Row]:
             if spec.skeleton.loads and loaded is None:
                 row.skeleton, row.reason = "refused", problem
             if loaded is not None and not truth.draft:
-                case = catalogue.cases([loaded.name], ["S0"])[0]
-                row.launch = launch_error(case, right.kernels[truth.name.lower()]) or "right"
+                cases = catalogue.cases([loaded.name], ["S0", "S1"])
+                errors = [launch_error(case, right.kernels[truth.name.lower()]) for case in cases]
+                row.launch = next((error for error in errors if error), "right")
             row.verified = answers.get(name, answers.get("", "")) if loaded else ""
             row.hand_written = 1 if loaded else 0
         yield row
@@ -382,8 +383,8 @@ def write_report(result: Sequence[Row], lines: Sequence[Figure], folder: Path = 
         "",
         f"`scripts/strangers` runs `prism-bench init . .` on {count_text(number, 'project')} of `tests/strangers` with",
         f"{counts['cuda']} CUDA and {counts['triton']} Triton kernels. It judges each skeleton by `truth.toml` of",
-        "the project: grid, block, shared memory and constants at the sizes of the skeleton's S0. Then it adds",
-        'the line `reference="reference:..."` to each skeleton that loads, and verifies S0 on the emulator.',
+        "the project: grid, block, shared memory and constants at the sizes of the skeleton's S0 and S1. Then it",
+        'adds the line `reference="reference:..."` to each skeleton that loads, and verifies S0 on the emulator.',
         "",
         "| number | measured | goal | met |",
         "|---|---|---|---|",

@@ -12,29 +12,6 @@ from prism_bench.catalogue import discover
 from prism_bench.io.installation import is_installed
 
 PROJECTS = strangers.projects()
-# What `init` or a spec does not do yet, by project; strict, so that who repairs it removes the line.
-_LAUNCHES = {
-    "18_operators": "a block from a square root is guessed",
-    "22_flash": "the grid's heads are no axis of the buffers",
-    "24_losses": "rows behind tl.cast and divmod are not read",
-    "30_activations": "both halves of a row are one",
-}
-
-
-def _projects_but(known: dict[str, str]) -> list[object]:
-    """Return the projects as parameters; those with a known reason are expected to fail."""
-    return [
-        pytest.param(
-            project,
-            id=project.folder.name,
-            marks=[pytest.mark.xfail(reason=known[project.folder.name], strict=True)]
-            if project.folder.name in known
-            else [],
-        )
-        for project in PROJECTS
-    ]
-
-
 each_project = pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.folder.name)
 
 
@@ -59,7 +36,7 @@ def test_truth_loads(project: Project, tmp_path: Path) -> None:
     assert {truth.name.lower() for truth in project.truths.values() if not truth.draft} == set(catalogue.kernels)
 
 
-@pytest.mark.parametrize("project", _projects_but(_LAUNCHES))
+@each_project
 def test_no_skeleton_has_a_wrong_launch(project: Project, tmp_path: Path) -> None:
     rows = list(strangers.studied(project, tmp_path, verify=False))
     assert set(project.truths) == {row.kernel for row in rows if row.skeleton != "none"}

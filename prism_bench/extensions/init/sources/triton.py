@@ -127,7 +127,7 @@ class _Reading:
     strides: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
     zeroed: set[str] = field(default_factory=set[str])
     computed: dict[str, str] = field(default_factory=dict[str, str])  # sizes as expressions over other parameters
-    equal: dict[str, str] = field(default_factory=dict[str, str])  # parameters that another one gives: `stride`
+    extents: set[str] = field(default_factory=set[str])  # parameters that are facts of a tensor: `x.shape[0]`
     unread: list[Unread] = field(default_factory=list[Unread])
     notes: list[str] = field(default_factory=list[str])
 
@@ -250,6 +250,7 @@ class _Builder:
             reading.grid,
             reading.strides,
             reading.tensors,
+            reading.extents | reading.computed.keys(),
             self._names,
         )
         shapes = shapes_of(self._body, buffers, facts)
@@ -279,10 +280,7 @@ class _Builder:
         for name, guess in reading.values.items():
             if guess.reason == _NO_VALUE and name in self._constants and name in deciding:
                 yield f"{where}: {name} decides the launch or a shape, and no value of it can be read"
-        known = axes | set(self._names)
-        while more := _names_in(*(shapes.derived[name] for name in known if name in shapes.derived)) - known:
-            known |= more
-        for name in sorted(in_grid - known):
+        for name in sorted(in_grid - _with_derived(axes | set(self._names), shapes.derived)):
             yield f"{where}: the grid has {name}, which is no size of a buffer and no parameter of the kernel"
 
     def _value_of(self, name: str, reading: _Reading) -> int | None:
@@ -453,6 +451,7 @@ class _Builder:
         self, sizes: Mapping[str, ast.expr], known: Mapping[str, ast.expr], host: Host, reading: _Reading
     ) -> None:
         """Read whole numbers that the host computes from other parameters: `group_size = cdiv(C, groups)`."""
+        reading.extents |= {name for name, node in sizes.items() if host.is_fact(node)}
         for name in self._body.integers.intersection(sizes).difference(reading.tensors, reading.strides):
             others = {other: node for other, node in known.items() if other != name}
             expressions = Expressions(host, others, self._names)
@@ -561,7 +560,8 @@ class _Builder:
             inner = axes[place + 1 if place != -1 else len(axes) :]
             shapes.derived.setdefault(name, " * ".join(inner) or "1")
         for name, text in reading.computed.items():
-            shapes.derived.setdefault(name, text)
+            if name not in _with_derived(_names_in(text), shapes.derived):
+                shapes.derived.setdefault(name, text)
         for name, number in reading.numbers.items():
             if name not in self._constants and isinstance(number, int) and not isinstance(number, bool):
                 shapes.derived.setdefault(name, str(number))
@@ -658,6 +658,14 @@ def _names_in(*expressions: str) -> set[str]:
     called = {id(node.func) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Call)}
     nodes = [node for tree in trees for node in ast.walk(tree)]
     return {node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in called}
+
+
+def _with_derived(names: set[str], derived: Mapping[str, str]) -> set[str]:
+    """Return names with all those that they follow from."""
+    known = set(names)
+    while more := _names_in(*(derived[name] for name in known if name in derived)) - known:
+        known |= more
+    return known
 
 
 def _ordered(expressions: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import gcd, prod
@@ -21,13 +21,14 @@ class Facts:
 
     `constants` are its `tl.constexpr` parameters with the value of each that is a number, `grid` the extents of the
     grid as expressions. `strides` are parameters passed as `x.stride(0)`, with the tensor and the axis, and `tensors`
-    the host's tensors by parameter. `order` has all parameters.
+    the host's tensors by parameter. `sizes` are parameters that the host computes from extents, and `order` has all.
     """
 
     constants: Mapping[str, int | None]
     grid: Sequence[str]
     strides: Mapping[str, tuple[str, int]]
     tensors: Mapping[str, str]
+    sizes: Set[str]
     order: Sequence[str]
 
 
@@ -308,7 +309,7 @@ def _settle(axes: list[_Axis], buffer: str, facts: Facts, body: Body, shapes: Sh
     bounds = {*body.bounds.values(), *body.atom_bounds.values()}
     described = [access.descriptor for access in body.accesses if access.descriptor is not None]
     bounds |= {name for descriptor in described for extent in descriptor.extents for term in extent for name in term}
-    bounds |= body.sizes
+    bounds |= body.sizes | facts.sizes
     for outer, inner in list(pairwise(axes)):
         if outer.stride and not any(_is_stride(name, facts, bounds) for name in outer.stride):
             rest = [*(Counter(outer.stride) - Counter(inner.stride)).elements()]
