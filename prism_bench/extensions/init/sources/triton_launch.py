@@ -2,6 +2,7 @@
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -513,8 +514,7 @@ class Expressions:
             return f"({text} ** 0.5)"
         if name == "isqrt":
             return f"int({text} ** 0.5)"
-        is_whole = "." not in text
-        if is_whole or name == "bool":
+        if name == "bool" or re.search(r"\d\.\d", text) is None:  # without a root it is whole
             return text
         return f"int(-(-{text} // 1))" if name == "ceil" else f"int({text})"
 

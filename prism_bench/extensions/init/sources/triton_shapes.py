@@ -310,6 +310,7 @@ def _settle(axes: list[_Axis], buffer: str, facts: Facts, body: Body, shapes: Sh
     described = [access.descriptor for access in body.accesses if access.descriptor is not None]
     bounds |= {name for descriptor in described for extent in descriptor.extents for term in extent for name in term}
     bounds |= body.sizes | facts.sizes
+    bounds |= {name for axis in axes if len(axis.stride) > 1 for name in axis.stride}  # strides are no factors
     for outer, inner in list(pairwise(axes)):
         if outer.stride and not any(_is_stride(name, facts, bounds) for name in outer.stride):
             rest = [*(Counter(outer.stride) - Counter(inner.stride)).elements()]
@@ -317,14 +318,13 @@ def _settle(axes: list[_Axis], buffer: str, facts: Facts, body: Body, shapes: Sh
             if inner.extent in rest:  # the nearest axis of several that a stride counts
                 rest.append(rest.pop(rest.index(inner.extent)))
             if rest and Counter(inner.stride) <= Counter(outer.stride):
-                place = axes.index(inner)
+                place = next(number for number, axis in enumerate(axes) if axis is inner)
                 axes[place:place] = [
                     _Axis((*rest[number + 1 :], *inner.stride), [], name) for number, name in enumerate(rest[:-1])
                 ]
                 inner.extent = rest[-1]
     last = axes[-1] if axes else None
-    is_within = len(axes) > 1 and str(axes[-2].extent).isdigit() and axes[-2].stride == (last and last.extent,)
-    if last is not None and not is_within and last.shift is not None and last.shift == (last.extent,):
+    if last is not None and last.shift is not None and last.shift == (last.extent,) and not _is_part(axes):
         shapes.derived[f"{last.extent}_twice"] = f"2 * {last.extent}"
         last.extent = f"{last.extent}_twice"
     if last is not None and not last.stride and last.scale > 1:
@@ -335,6 +335,11 @@ def _settle(axes: list[_Axis], buffer: str, facts: Facts, body: Body, shapes: Sh
         if len(axis.stride) == 1 and _is_stride(axis.stride[0], facts, bounds):
             inner = [str(following.extent) for following in axes[place + 1 :]]
             _set_stride(axis.stride[0], " * ".join(inner) or "1", buffer, shapes)
+
+
+def _is_part(axes: Sequence[_Axis]) -> bool:
+    """Return whether the last axis is one of several in a row of a multiple of its extent: `row * 2 * d + d + at`."""
+    return len(axes) > 1 and str(axes[-2].extent).isdigit() and axes[-2].stride == (axes[-1].extent,)
 
 
 def _is_stride(name: str, facts: Facts, bounds: set[str]) -> bool:

@@ -203,6 +203,103 @@ def test_a_launch_that_cannot_be_read_names_its_line(tmp_path, call, reason):
     assert any(reason in point for point in made.open_points)
 
 
+@pytest.mark.parametrize(
+    ("block", "size"),
+    [
+        ("int(math.sqrt(n))", 54),
+        ("math.isqrt(n)", 54),
+        ("math.ceil(n ** 0.5)", 55),
+        ("triton.next_power_of_2(math.ceil(math.sqrt(n)))", 64),
+        ("math.ceil(n / 7)", 429),
+        ("math.floor(n / 7)", 428),
+        ("divmod(n, 7)[0]", None),
+        ("2 ** math.ceil(math.log2(n))", None),
+        ("pick(n)", None),
+        ("block", None),
+    ],
+)
+def test_a_block_is_computed_as_the_host_does_or_makes_a_draft(tmp_path, block, size):
+    call = f"    n = x.numel()\n    kernel[(triton.cdiv(n, 64),)](x, y, n, BLOCK={block})\n"
+    kernel = _only(tmp_path, ADD.replace("launch(x)", "launch(x, block)") + call)
+    made = skeleton(kernel, "k.py")
+    if size is None:
+        assert "k.py:14: BLOCK decides the launch or a shape, and no value of it can be read" in made.text
+        assert not made.loads
+    else:
+        (text,) = [text for name, text in kernel.launch.constants if name == "BLOCK"]
+        assert (True, size) == (made.loads, eval(text, {"n": 3000}))
+
+
+def test_quotient_and_remainder_of_divmod_are_read(tmp_path):
+    call = "    n = x.numel()\n    full, rest = divmod(n, 64)\n    kernel[(full + (rest != 0),)](x, y, n, BLOCK=64)\n"
+    kernel = _only(tmp_path, ADD + call)
+    assert [1, 2, 3] == [eval(kernel.launch.grid[0], {"n": n}) for n in (64, 65, 130)]
+    assert skeleton(kernel, "k.py").loads
+
+
+def test_a_grid_by_what_is_no_size_makes_a_draft(tmp_path):
+    call = "    kernel[(triton.cdiv(x.numel(), chunk),)](x, y, x.numel(), BLOCK=64)\n"
+    made = skeleton(_only(tmp_path, ADD.replace("launch(x)", "launch(x, chunk)") + call), "k.py")
+    assert not made.loads
+    assert "k.py:13: the grid has chunk, which is no size of a buffer and no parameter of the kernel" in made.text
+
+
+ROWS = """
+@triton.jit
+def kernel(x, y, {names}, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    {body}
+
+def launch(x, groups):
+    y = torch.empty_like(x)
+    M, N = x.shape
+    size = triton.cdiv(N, 4)
+    kernel[(M,)](x, y, {passed}, BLOCK=triton.next_power_of_2(N))
+"""
+_MASK = "mask=cols < n)\n    "
+
+
+@pytest.mark.parametrize(
+    ("names", "passed", "body", "shapes"),
+    [
+        ("n", "N", f"a = tl.load(x + row * 2 * n + n + cols, {_MASK}tl.store(y + row * n + cols, a, {_MASK}",
+         {"x": "M 2 n", "y": "M n"}),
+        ("stride, n", "x.stride(0), N",
+         f"x += row * tl.cast(stride, tl.int64)\n    tl.store(y + row * n + cols, tl.load(x + cols, {_MASK}, {_MASK}",
+         {"x": "M n", "y": "M n"}),
+        ("m, n", "groups, N", f"a = tl.load(x + row * m * n + cols, {_MASK}tl.store(y + row * n + cols, a, {_MASK}",
+         {"x": "M m n", "y": "M n"}),
+        ("n, t", "N, 3", "d = tl.make_tensor_descriptor(x + row * t * n, shape=[t, n], strides=[n, 1],"
+         f" block_shape=[1, BLOCK])\n    tl.store(y + row * n + cols, d.load([0, 0]), {_MASK}",
+         {"x": "M t n", "y": "M n"}),
+    ],
+)  # fmt: skip
+def test_shapes_have_every_factor_of_an_offset(tmp_path, names, passed, body, shapes):
+    assert shapes == _shapes(_only(tmp_path, ROWS.format(names=names, passed=passed, body=body)))
+
+
+def test_a_size_that_the_host_computes_follows_from_the_others(tmp_path):
+    body = "tl.store(y + row * size + cols, tl.load(x + row * n + cols, cols < n), cols < size)"
+    kernel = _only(tmp_path, ROWS.format(names="n, size", passed="N, size", body=body))
+    assert ("size", "-(-n // 4)") in kernel.derived
+    assert {"x": "M n", "y": "M size"} == _shapes(kernel)
+
+
+def test_configurations_of_another_file_are_read_through_its_import(tmp_path):
+    tuned = ADD.replace("@triton.jit", "@triton.autotune(configs=blocks(), key=['n'])\n@triton.jit")
+    call = "    kernel[lambda meta: (triton.cdiv(x.numel(), meta['BLOCK']),)](x, y, x.numel())\n"
+    (tmp_path / "k.py").write_text(HEAD + "from .settings import blocks\n" + tuned + call)
+    settings = "def blocks():\n    sizes = [64, 128]\n    return [triton.Config({'BLOCK': size}) for size in sizes]\n"
+    (tmp_path / "settings.py").write_text(HEAD + settings)
+    (kernel,) = scan(tmp_path).kernels
+    assert (("BLOCK", (64, 128)),) == kernel.tune
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "settings.py").write_text(HEAD + settings)  # either may be meant
+    (kernel,) = scan(tmp_path).kernels
+    assert not skeleton(kernel, "k.py").loads
+
+
 def test_a_kernel_without_output_and_a_kernel_without_launch_are_drafts(tmp_path):
     body = "@triton.jit\ndef kernel(x, n):\n    at = tl.arange(0, 16)\n    tl.load(x + at, at < n)\n"
     made = skeleton(_only(tmp_path, body), "k.py")
