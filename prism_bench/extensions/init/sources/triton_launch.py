@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
+from keyword import iskeyword
 from pathlib import Path
 from typing import cast
 
@@ -451,7 +452,9 @@ class Expressions:
         match node:
             case ast.Constant(value=bool() | int() | str() | None | float()):
                 return repr(node.value)
-            case ast.Subscript(value=ast.Name(), slice=ast.Constant(value=str() as name)):  # meta["BLOCK"]
+            case ast.Subscript(value=ast.Name(), slice=ast.Constant(value=str() as name)) if _is_name(
+                name
+            ):  # meta["B"]
                 return name
             case ast.Name(id=name) if name in self._host.values:
                 value = self._host.values[name]
@@ -466,6 +469,7 @@ class Expressions:
                 return self._unknown(name)
             case ast.BinOp() if type(node.op) in _GRID_OPERATORS:
                 left, right = self.text(node.left, depth + 1), self.text(node.right, depth + 1)
+                left = f"({left})" if isinstance(node.op, ast.Pow) else left  # which binds closer than a minus
                 return f"({left} {_GRID_OPERATORS[type(node.op)]} {right})"
             case ast.Compare(ops=[compared], comparators=[right]) if type(compared) in _GRID_OPERATORS:
                 left = self.text(node.left, depth + 1)
@@ -511,9 +515,9 @@ class Expressions:
             return f"-(-{left} // {right})" if name == "ceil" else f"({left} // {right})"
         text = self.text(node, depth + 1)
         if name == "sqrt":
-            return f"({text} ** 0.5)"
+            return f"(({text}) ** 0.5)"
         if name == "isqrt":
-            return f"int({text} ** 0.5)"
+            return f"int(({text}) ** 0.5)"
         if name == "bool" or re.search(r"\d\.\d", text) is None:  # without a root it is whole
             return text
         return f"int(-(-{text} // 1))" if name == "ceil" else f"int({text})"
@@ -537,6 +541,10 @@ class Expressions:
             self._taken.add(name)
             self.axes[canonical] = name
         return self.axes[canonical]
+
+
+def _is_name(text: str) -> bool:
+    return text.isidentifier() and not iskeyword(text)
 
 
 def passed_arguments(launch: LaunchCall, parameters: Sequence[str]) -> dict[str, ast.expr]:

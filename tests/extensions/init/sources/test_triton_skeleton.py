@@ -193,6 +193,8 @@ def test_grids_through_variables_functions_and_shapes(tmp_path, call, grid):
     ("call", "reason"),
     [
         ("kernel[grid_of(x)](x, y, x.numel(), BLOCK=64)", "k.py:13: grid: 'grid_of(x)' is no name, number or division"),
+        ("kernel[lambda meta: (meta['a b'],)](x, y, x.numel(), BLOCK=64)", "k.py:13: grid: 'meta['a b']' is no name"),
+        ("kernel[lambda meta: (meta['if'],)](x, y, x.numel(), BLOCK=64)", "k.py:13: grid: 'meta['if']' is no name"),
         ("kernel[(1,)](*(x, y, 3), BLOCK=64)", "k.py:13: passes *arguments, whose number the file does not state"),
         ("kernel[(1,)](x, y, **options)", "k.py:13: passes **arguments, whose names the file does not state"),
     ],
@@ -208,6 +210,8 @@ def test_a_launch_that_cannot_be_read_names_its_line(tmp_path, call, reason):
     [
         ("int(math.sqrt(n))", 54),
         ("math.isqrt(n)", 54),
+        ("math.isqrt(triton.cdiv(n, 30))", 10),
+        ("triton.cdiv(n, 1000) ** 2", 9),
         ("math.ceil(n ** 0.5)", 55),
         ("triton.next_power_of_2(math.ceil(math.sqrt(n)))", 64),
         ("math.ceil(n / 7)", 429),
