@@ -290,12 +290,12 @@ def _missing(kernel: FoundKernel, passed: Sequence[FoundParameter], types: Mappi
 
 
 def _made(file_name: str, text: str, missing: Sequence[str], rest: Sequence[str]) -> Skeleton:
-    """Return the skeleton; a draft if parts are missing, or if a text of the source would become code of its own.
+    """Return the skeleton; a draft if parts are missing, or if a text of the source would become code.
 
     A catalogue runs its specs. A name, type or path with quotes or line ends, which a stranger may have chosen to that
     end, must not add a statement to one.
     """
-    odd = () if _is_plain(text) else ("a name or type in the source that Python cannot have: write it by hand",)
+    odd = () if _is_plain(text) else ("a name or type in the source that Python cannot have: write the spec yourself",)
     reasons = (*missing, *odd)
     return Skeleton(file_name, text, not reasons, (*reasons, *rest))
 
