@@ -4,7 +4,7 @@ import numpy as np
 def group_norm_kernel(X, W, B, eps, group_size, C, HW):
     x = X.reshape(-1, C // group_size, group_size * HW)
     y = (x - x.mean(axis=2, keepdims=True)) / np.sqrt(x.var(axis=2, keepdims=True) + eps)
-    return y.reshape(-1, C, HW) * W[:, None] + B[:, None]
+    return y.reshape(-1, C, HW) * W.reshape(C, 1) + B.reshape(C, 1)
 
 
 def layer_norm_bwd_dx_kernel(DY, X, W, Mean, Rstd, N):
