@@ -310,7 +310,7 @@ def _is_plain(text: str) -> bool:
     if kinds[:2] != [ast.Expr, ast.ImportFrom] or set(kinds[2:-1]) != {ast.FunctionDef} or kinds[-1] is not ast.Assign:
         return False
     (imported,) = (statement for statement in module.body if isinstance(statement, ast.ImportFrom))
-    known = {*(alias.name for alias in imported.names), "NotImplementedError", *_WORDS, "xp", "special", "torch"}
+    known = {*(alias.name for alias in imported.names), "NotImplementedError", *_WORDS, "xp", "special"}
     for node in ast.walk(module):
         if isinstance(node, ast.Call):
             called = node.func
@@ -318,7 +318,8 @@ def _is_plain(text: str) -> bool:
                 continue  # of an expression whose parts are walked, too
             while isinstance(called, ast.Attribute):
                 called = called.value
-            if not isinstance(called, ast.Name) or called.id not in known:
+            is_known = isinstance(called, ast.Name) and called.id in known
+            if not is_known and not ast.unparse(node.func).startswith("torch.ops."):
                 return False
         elif isinstance(node, ast.Attribute) and node.attr.startswith("__"):
             return False
