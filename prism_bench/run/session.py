@@ -65,11 +65,12 @@ class MeasuringSession:
         return [self.case(self._catalogue.anywhere(name))]
 
     def _edges(self, cases: Sequence[Case]) -> list[CaseResult]:
-        """Verify edges; no regime of a kernel that failed before: its process might end, and the reason be lost."""
+        """Verify edges; skip regimes of a kernel that failed before: its process might end, and the reason be lost."""
         results: list[CaseResult] = []
         for case in cases:
-            if not (case.is_regime and any(result.status == "failed" for result in results)):
-                results.append(self.edge(case))
+            failed = next((result for result in results if result.status == "failed"), None) if case.is_regime else None
+            reason = f"{case.name}: not run, since {failed.name} failed" if failed else ""
+            results.append(result_of(case, "skipped", reason) if failed else self.edge(case))
         return results
 
     def case(self, case: Case) -> CaseResult:

@@ -5,6 +5,7 @@ of each kernel, and `reference.py`, the references that its authors would have. 
 load; its launch is wrong where grid, block, shared memory or constants are not those of the truth at the same sizes.
 """
 
+import argparse
 import csv
 import json
 import os
@@ -401,11 +402,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Only a study of all projects is written.
     """
-    names = list(sys.argv[1:] if arguments is None else arguments)
     every = projects()
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument(
+        "project", nargs="*", metavar="project", choices=[[], *(project.folder.name for project in every)], default=[]
+    )
+    names: list[str] = parser.parse_args(arguments).project
     chosen = [project for project in every if not names or project.folder.name in names]
-    if len(chosen) < len(names):
-        raise SystemExit(f"strangers: projects are {', '.join(project.folder.name for project in every)}")
     result = study(chosen)
     lines = figures(result, *cost_of_many())
     for row in result:

@@ -127,7 +127,7 @@ def test_a_record_that_cannot_be_read_is_named(shell, toys, record, command, nam
 def test_a_folder_is_no_record(shell, tmp_path):
     found = shell("show", tmp_path)
     assert 2 == found.code
-    assert f"{tmp_path}: not a readable run record" in found.err
+    assert f"{tmp_path} is a folder, not a readable run record: name a file" in found.err
 
 
 def test_a_page_that_cannot_be_written_is_named(shell, record):

@@ -130,7 +130,7 @@ def test_ctrl_c_keeps_what_was_measured(run, monkeypatch):
             raise KeyboardInterrupt
 
     take = module.Run.__init__
-    monkeypatch.setattr(module.Run, "__init__", lambda self, *words: take(self, *words[:3], interrupt))
+    monkeypatch.setattr(module.Run, "__init__", lambda self, *words, **_: take(self, *words[:3], interrupt))
     found = run()
     assert 2 == found.code
     assert not only_record().complete
@@ -168,5 +168,6 @@ def test_the_record_tells_where_the_time_went(shell, run):
     assert "time of the run: " in run("triple").out
     (path,) = Path("reports/runs").glob("*/*")
     spent = shell("show", str(path), "--json").json["time_spent"]
-    assert sum(spent.values()) <= only_record().duration + 0.1
-    assert {"verification", "kernels", "starts and waiting"} <= spent.keys()
+    assert {"verification", "kernels"} <= spent.keys()
+    rest = only_record().duration - sum(seconds for phase, seconds in spent.items() if phase != "starts and waiting")
+    assert pytest.approx(max(0.0, rest)) == spent.get("starts and waiting", 0.0)

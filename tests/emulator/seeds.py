@@ -35,8 +35,8 @@ _HANG = dict.fromkeys(("fast", "race", "address"), "deadlock")
 
 SEEDS = (
     Seed("global_past_end", {"address": "out of bounds", "race": "out of bounds"}),
-    Seed("shared_overflow_pointer", {"address": "out of bounds"}),
-    Seed("shared_overflow_index", {"address": "out of bounds"}),
+    Seed("shared_overflow_pointer", {"address": "out of bounds", "race": "out of bounds"}),
+    Seed("shared_overflow_index", {"address": "out of bounds", "race": "out of bounds"}),
     Seed("dynamic_overflow", {"fast": "out of bounds", "address": "out of bounds", "race": "out of bounds"}),
     Seed("misaligned_vector", {"address": "misaligned", "race": "misaligned"}),
     Seed("undefined_shift", {"address": "undefined behaviour"}),

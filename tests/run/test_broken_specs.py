@@ -87,16 +87,17 @@ BROKEN = {
     ),
     "null_pointer": (
         {"body": "float* z = nullptr; if (i < n) z[i] = factor * x[i];"},
-        r"the kernel crashed \(SIGSEGV\) \[null_pointer\.cu:4 by block \(0, 0, 0\) thread \(0, 0, 0\)\]",
+        r"out of bounds: write of 4 bytes far from every buffer \[null_pointer\.cu:4 by block \(0, 0, 0\) thread "
+        r"\(0, 0, 0\)\]",
     ),
     "far_overrun": (
         {"body": "if (i < n) y[i + 100000000] = factor * x[i];"},
-        r"the kernel crashed \(SIGSEGV\) \[far_overrun\.cu:4 by block",
+        r"out of bounds: write of 4 bytes far from every buffer \[far_overrun\.cu:4 by block",
     ),
     "near_overrun": (
         {"body": "if (i <= n) y[i] = factor;"},
         r"out of bounds: write of y\[257\]; y ends at y\[256\] "
-        r"\[near_overrun\.cu:4 by block \(1, 0, 0\) thread \(1, 0, 0\)\]$",
+        r"\[near_overrun\.cu:4 by block \(1, 0, 0\) thread \(1, 0, 0\)\]\n",
     ),
     "half_written": (
         {"body": "if (2 * i < n) y[i] = factor * x[i];"},
@@ -104,7 +105,7 @@ BROKEN = {
     ),
     "unwritten_shared": (
         {"body": "__shared__ float s[512]; s[threadIdx.x] = 1; if (i < n) y[i] = x[i] + s[threadIdx.x + 256];"},
-        r"y\[0\] is nan, reference .*; 257 of 257 elements differ",
+        r"unwritten shared read: read of byte 1024 of static shared memory, which this block has not written",
     ),
     "no_blocks": (
         {"launch": "return Launch(grid=n // 512, block=256)"},
@@ -141,7 +142,7 @@ def edges(tmp_path_factory):
     assert () == catalogue.problems
     settings = Settings(processes=1)
     record = run(catalogue, "emulator", catalogue.cases(), settings, timed=False, others=catalogue.kernels)
-    return {case.kernel: case for case in record.cases if case.is_edge}
+    return {case.kernel: case for case in record.cases if case.is_edge and case.status != "skipped"}
 
 
 def test_the_kernels_beside_them_are_verified(edges):
