@@ -67,7 +67,10 @@ def test_an_exception_on_an_edge_fails_that_edge():
     found = MeasuringSession(backend, TOYS, SETTINGS, 0).task("edges:double")
     statuses = {one.name: one.status for one in found}
     assert ["double[n=0]", "double[n=1]", "double[golden 1: n=3]"] == list(statuses)[:3]
-    assert ["double[n=1]"] == [name for name, status in statuses.items() if status != "ok"]
+    assert ["double[n=1]"] == [name for name, status in statuses.items() if status not in ("ok", "skipped")]
+    skipped = [one for one in found if one.status == "skipped"]
+    assert {f"{one.name}: not run, since double[n=1] failed" for one in skipped} == {one.reason for one in skipped}
+    assert skipped and all(":" in one.name.partition("[")[2] for one in skipped)
 
 
 def test_a_metric_that_cannot_be_had_leaves_its_cell_empty_and_says_why():
