@@ -2,7 +2,8 @@
 
 That is the code of a kernel with the headers it includes, its spec with the modules it imports and the other files of
 its family (launches, inputs, references), compiler options, driver, compilers and libraries, the device, the seeds, and
-this package's own code that verifies. Kernels that are a callable are verified anew: their code may be anywhere.
+the modules of this package that verify. Kernels that are a callable, and those whose reference is a function of the
+user's repository, are verified anew: their code may be anywhere.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from typing import Any
 
 import prism_bench
 from prism_bench.catalogue import Catalogue
+from prism_bench.catalogue.project_reference import ProjectReference
 from prism_bench.compilation.program import content_hash
 from prism_bench.compilation.sources import python_texts
 from prism_bench.errors import ResultsError
@@ -23,6 +25,7 @@ from prism_bench.io.documents import json_of, json_text
 from prism_bench.io.files import cache_folder, write_atomically
 from prism_bench.record.run_record import CARRIED, CaseResult, decode_case, encode_case
 from prism_bench.spec.case import Case
+from prism_bench.spec.kernel import KernelSpec
 
 _ANEW = 20  # of so many tasks one is verified anew each day, by turns
 _VERIFYING = ("backends", "catalogue", "compilation", "emulator", "io", "measure", "run", "spec")
@@ -83,9 +86,14 @@ class Carrier:
         """Return the file of a task's results; None where what they depend on is unknown."""
         cases = self._cases(task)
         code = _code_hash(cases[0].spec.file, cases[0].spec.source_path, cases[0].spec.options) if cases else None
-        if code is None or any(case.spec.callable is not None for case in cases):
+        if code is None or any(_is_elsewhere(case.spec) for case in cases):
             return None
         return self._folder / f"{_digest([self._surroundings, code, task])}.json"
+
+
+def _is_elsewhere(spec: KernelSpec) -> bool:
+    """Return whether code of the kernel or its reference may be in files that nothing here knows."""
+    return spec.callable is not None or isinstance(spec.reference, ProjectReference)
 
 
 def _marked(result: CaseResult, moment: str) -> CaseResult:

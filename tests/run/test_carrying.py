@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import Catalogue, discover
+from prism_bench.catalogue.project_reference import ProjectReference
 from prism_bench.run import Carrier, Settings, carrying, run
 
 TOYS = Path(__file__).parent.parent / "toys"
@@ -95,8 +96,12 @@ def test_a_damaged_file_is_verified_anew(toys, tmp_path):
     assert {False} == set(verified(toys).values())
 
 
-def test_a_kernel_that_is_a_callable_is_never_kept(toys):
+@pytest.mark.parametrize(
+    "changes", [{"callable": lambda **_: None}, {"reference": ProjectReference("m", "f", Path("double.py"), "m:f")}]
+)
+def test_code_that_may_be_anywhere_is_never_kept(toys, changes):
     catalogue = discover(toys)
-    spec = replace(catalogue.kernels["double"], callable=lambda **_: None, variants={})
+    spec = replace(catalogue.kernels["double"], variants={}, **changes)
+    assert Carrier(catalogue, "null", FACTS, (0, 1))._path(TASKS[1]) is not None
     carrier = Carrier(Catalogue(catalogue.folder, {"double": spec}), "null", FACTS, (0, 1))
     assert carrier._path(TASKS[1]) is None
