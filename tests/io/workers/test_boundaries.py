@@ -19,6 +19,7 @@ POOLS = {
     "scripts/lab/emulator_truth.py": "runs this repository's own kernels on the emulator; returns rows",
     "scripts/lab/fuzz_processes.py": "asks commands about damaged records; returns rows",
     "scripts/lab/sanitizer_sweep.py": "runs this repository's own kernels on the emulator; returns rows",
+    "scripts/lab/strangers.py": "writes specs of the corpus and verifies them in other processes; returns rows",
     "scripts/lab/simulation_table.py": "simulates verdicts on drawn numbers; returns rows",
     "scripts/lab/trend_at_scale.py": "writes planted records; returns None",
     "scripts/lab/trend_simulation.py": "simulates trends on drawn numbers; returns rows",
