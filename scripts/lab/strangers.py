@@ -34,6 +34,7 @@ from prism_bench.units import count_text
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECTS, REPORT = ROOT / "tests" / "strangers", ROOT / "reports" / "strangers"
+_LONGEST = 300  # of a reason in the table
 MANY = 400  # functions of which the time of `init` is measured
 _REFERENCE = re.compile(r"reference=reference,")
 _TRUTH_HEAD = '''"""The truth of {name}, written for the tests of `init`."""
@@ -237,7 +238,8 @@ def verdicts(folder: Path, catalogue: str, timeout: float = 60.0) -> dict[str, s
     answers: dict[str, str] = {}
     for case in cases:
         name = str(case["name"]).partition("[")[0]
-        text = "ok" if case["status"] == "ok" else f"{case['status']}: {case.get('reason') or ''}"
+        reason = str(case.get("reason") or "").replace(f"{folder.resolve()}/", "")
+        text = "ok" if case["status"] == "ok" else f"{case['status']}: {' '.join(reason.split())[:_LONGEST]}"
         if answers.get(name, "ok") == "ok":
             answers[name] = text.strip()
     return answers

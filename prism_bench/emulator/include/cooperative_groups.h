@@ -51,6 +51,8 @@ class thread_block_tile : public cuda_cpu::LaneGroup {
 
 public:
     thread_block_tile() : LaneGroup(Size == 32 ? ~0u : ((1u << Size) - 1) << (cuda_cpu::lane_index() & ~(Size - 1))) {}
+    template <typename Other>
+    thread_block_tile(const thread_block_tile<Size, Other>& tile) : LaneGroup(tile) {}  // `thread_block_tile<32> warp = ...`
     static constexpr unsigned size() { return Size; }
     static constexpr unsigned num_threads() { return Size; }
     static unsigned meta_group_rank() { return thread_block::thread_rank() / Size; }

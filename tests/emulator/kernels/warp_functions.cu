@@ -82,7 +82,7 @@ __global__ void places(const int* x, int* y, int p, int width) {
     y[threadIdx.x] = place + 10000 * counts[0] + 1000000 * counts[1];
 }
 __global__ void odd_lanes(const int* x, int* y, int p, int width) {
-    const auto warp = cg::tiled_partition<32>(cg::this_thread_block());
+    const cg::thread_block_tile<32> warp = cg::tiled_partition<32>(cg::this_thread_block());
     const auto group = cg::binary_partition(warp, threadIdx.x % 2 == 1);
     y[threadIdx.x] = cg::reduce(group, x[threadIdx.x], cg::greater<int>()) * 100 + static_cast<int>(group.thread_rank());
 }
