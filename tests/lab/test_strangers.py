@@ -37,7 +37,7 @@ def test_corpus_is_half_cuda_and_half_triton() -> None:
     assert all(count >= 60 for count in counts.values()), counts
 
 
-@pytest.mark.parametrize("project", PROJECTS)
+@each_project
 def test_truth_loads(project: Project, tmp_path: Path) -> None:
     catalogue = discover(strangers.write_truth(project, tmp_path) / "right")
     assert () == catalogue.problems
@@ -64,7 +64,7 @@ def test_judge_sees_a_wrong_launch(tmp_path: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("project", PROJECTS)
+@each_project
 def test_flow_from_init_to_a_slowed_copy(project: Project, tmp_path: Path) -> None:
     if project.language == "triton" and not is_installed("triton"):
         pytest.skip("needs Triton")
