@@ -261,5 +261,7 @@ def absent_modules() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for name in [name for name, module in sys.modules.items() if getattr(module, "__loader__", None) is finder]:
-            del sys.modules[name]
+        for name, module in [*sys.modules.items()]:
+            # An attribute of a module that loads lazily would import it now.
+            if getattr(module, "__dict__", {}).get("__loader__") is finder:
+                del sys.modules[name]

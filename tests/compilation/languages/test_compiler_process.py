@@ -1,8 +1,12 @@
 """The child process of a compiler: one that hangs, one that crashes, one that prints 100 MB. No compiler is needed."""
 
+import sys
+from types import ModuleType
+
 import pytest
 
 from prism_bench.compilation.languages.building import CompiledAnswer, CompileQuestion, ask
+from prism_bench.compilation.languages.language import absent_modules
 from prism_bench.errors import CompilationFailed
 from prism_bench.spec.launch import Instance
 
@@ -45,3 +49,18 @@ def test_one_that_prints_a_hundred_megabytes_answers_all_the_same(compiled):
     with pytest.raises(CompilationFailed, match=r"scaled\.triton\.py:3: ValueError: no such layout") as refused:
         compiled(PRINTS)
     assert len(str(refused.value)) < 10_000
+
+
+def test_placeholders_go_without_asking_modules_that_load_lazily(monkeypatch):
+    class Lazy(ModuleType):
+        def __getattr__(self, name):
+            sys.modules["loaded_lazily"] = ModuleType(name)
+            raise AttributeError(name)
+
+    lazy = Lazy("lazy")
+    del lazy.__dict__["__loader__"]
+    monkeypatch.setitem(sys.modules, "lazy", lazy)
+    before = set(sys.modules)
+    with absent_modules():
+        pass
+    assert before == set(sys.modules)
