@@ -289,7 +289,10 @@ def studied(project: Project, place: Path, *, verify: bool) -> Iterator[Row]:
 
 _SLOWER = {
     "cuda": (re.compile(r"(__global__[^;{}]*\)\s*\{)"), r"\1 for (volatile int slowed = 0; slowed < 64; ++slowed) {}"),
-    "triton": (re.compile(r"^( +)(tl\.store\()", re.MULTILINE), r"\1tl.debug_barrier()\n\1\2"),
+    "triton": (
+        re.compile(r"^( +)(tl\.(?:store|atomic_\w+)\()", re.MULTILINE),
+        r"\1for slowed in range(64):\n\1    tl.debug_barrier()\n\1\2",  # one alone may be merged with another one
+    ),
 }
 
 
