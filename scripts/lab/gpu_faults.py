@@ -145,7 +145,8 @@ def _compiled(complaints: Sequence[dict[str, str]], row: FaultRow, end: str) -> 
 
 
 def _short(text: str | None) -> str:
-    return " ".join((text or "").strip(" :").split())[:_LONGEST]
+    words = (text or "").replace(f"{REPOSITORY}/", "").strip(" :").split()
+    return "".join(letter for letter in " ".join(words) if letter.isprintable())[:_LONGEST]
 
 
 # On a GPU: one process for each launch.
