@@ -7,20 +7,22 @@ user's repository, are verified anew: their code may be anywhere.
 """
 
 import hashlib
+import platform
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import prism_bench
 from prism_bench.catalogue import Catalogue
 from prism_bench.catalogue.project_reference import ProjectReference
-from prism_bench.compilation.program import content_hash
+from prism_bench.compilation.program import compiler_of, content_hash, toolchain_of
 from prism_bench.compilation.sources import python_texts
-from prism_bench.errors import ResultsError
+from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.io.documents import json_of, json_text
 from prism_bench.io.files import cache_folder, write_atomically
 from prism_bench.record.run_record import CARRIED, CaseResult, decode_case, encode_case
@@ -45,8 +47,11 @@ class Carrier:
         """`facts` are the backend's; the number of the `day`, today's by default, decides what is verified anew."""
         self._catalogue, self._folder = catalogue, cache_folder("verified")
         self._day = datetime.now(UTC).toordinal() if day is None else day
-        device = {name: facts.get(name) for name in ("name", "compute_capability", "driver", "uuid")}
-        self._surroundings = json_text([_package_hash(), backend, device, facts.get("software", {}), list(seeds)])
+        device = {name: facts.get(name) for name in ("device", "uuid", "compute_capability")}
+        # The backend's software has the driver; compilers of other languages, NumPy and so on are distributions.
+        packages = sorted(f"{package.name} {package.version}" for package in metadata.distributions())
+        software = [platform.python_version(), packages, facts.get("software", {})]
+        self._surroundings = json_text([_package_hash(), backend, device, software, list(seeds)])
 
     def carried(self, task: str) -> list[CaseResult]:
         """Return the results of a task as they were verified; empty if it is to be verified."""
@@ -109,8 +114,10 @@ def _code_hash(file: Path | None, source: Path | None, options: tuple[str, ...])
         data = sorted(path for path in file.parent.glob("*") if path.is_file() and path.suffix not in (".py", ".cu"))
         texts = [*python_texts(file), *(python_texts(source) if source.suffix == ".py" else ())]
         code = content_hash(source, options) if source.suffix != ".py" else ""
-        return _digest([*texts, code, *options, *(path.read_bytes() for path in data)])
-    except (OSError, ValueError, SyntaxError):
+        # The version of NVRTC is the backend's; nvcc may be any on the path.
+        nvcc = compiler_of(source, options) if toolchain_of(options).compiler == "nvcc" else ""
+        return _digest([*texts, code, nvcc, *options, *(path.read_bytes() for path in data)])
+    except (OSError, ValueError, SyntaxError, PrismBenchError):
         return None
 
 

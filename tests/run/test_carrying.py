@@ -2,7 +2,9 @@
 
 import shutil
 from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +13,7 @@ from prism_bench.catalogue.project_reference import ProjectReference
 from prism_bench.run import Carrier, Settings, carrying, run
 
 TOYS = Path(__file__).parent.parent / "toys"
-FACTS = {"name": "a GPU", "driver": "580", "uuid": "GPU-1", "software": {"nvrtc": "13.0"}}
+FACTS = {"device": "a GPU", "uuid": "GPU-1", "software": {"driver": "580", "nvrtc": "13.0"}}
 TASKS = ("edges:double", "double[n=1000]")
 
 
@@ -64,10 +66,25 @@ def test_other_data_of_the_family_is_verified_anew(toys):
     assert {False} == set(verified(toys).values())
 
 
-@pytest.mark.parametrize("facts", [{"driver": "590"}, {"uuid": "GPU-2"}, {"software": {"nvrtc": "13.1"}}])
+@pytest.mark.parametrize(
+    "facts",
+    [
+        {"device": "another GPU"},
+        {"uuid": "GPU-2"},
+        {"software": {"driver": "590", "nvrtc": "13.0"}},
+        {"software": {"driver": "580", "nvrtc": "13.1"}},
+    ],
+)
 def test_another_driver_board_or_compiler_is_verified_anew(toys, facts):
     verified(toys)
     assert {False} == set(verified(toys, facts={**FACTS, **facts}).values())
+
+
+def test_another_version_of_a_package_is_verified_anew(toys, monkeypatch):
+    verified(toys)
+    newer = [*metadata.distributions(), SimpleNamespace(name="triton", version="99")]
+    monkeypatch.setattr(carrying.metadata, "distributions", lambda: newer)
+    assert {False} == set(verified(toys).values())
 
 
 def test_a_task_is_verified_anew_when_it_is_its_turn(toys):
