@@ -4,15 +4,22 @@
 #include "sums/row_sums.cuh"
 
 // Of one row's counts: the sum of c ln c, their sum, and how many bins are occupied. All of it in double precision:
-// ln N - (sum of c ln c) / N cancels where one bin holds nearly everything, to 1e-16 ln N of absolute error.
+// ln N - (sum of c ln c) / N cancels where one bin holds nearly everything, to 1e-16 ln N of absolute error. Logarithms are
+// looked up where they are TABLE.
+template <bool TABLE>
 struct Tally {
     double logs = 0.0;
     long long samples = 0;
     int occupied = 0;
 
     template <class Count>
+    __device__ static double log_of(Count c, const double* table) {
+        return TABLE ? x_log_x(c, table) : x_log_x(static_cast<double>(c));
+    }
+
+    template <class Count>
     __device__ void add(Count c, const double* table) {
-        logs += x_log_x(c, table);
+        logs += log_of(c, table);
         samples += c;
         occupied += c != 0;
     }
@@ -22,25 +29,27 @@ struct Tally {
         double sum[3] = {logs, static_cast<double>(samples), static_cast<double>(occupied)};
         if (!row_sums(sum, by_block, arrived)) return;
         const double n = sum[1];
-        const double likely = (x_log_x(static_cast<long long>(n), table) - sum[0]) / n;
+        const double likely = (log_of(static_cast<long long>(n), table) - sum[0]) / n;
         entropy[blockIdx.x] = static_cast<float>(unit * (likely + (sum[2] - 1.0) / (2.0 * n)));
     }
 };
 
 // Counts are read as floats of the same bits.
-extern "C" __global__ void __launch_bounds__(512, 3)
+template <bool TABLE>
+__global__ void __launch_bounds__(512, TABLE ? 3 : 1)
     entropy_corrected(const int* counts, float* entropy, const double* table, double* by_block, unsigned int* arrived,
                       long long cols, double unit) {
-    Tally tally;
+    Tally<TABLE> tally;
     const auto add = [&](const float(&x)[1], int) { tally.add(__float_as_int(x[0]), table); };
     visit_row<4>(cols, add, reinterpret_cast<const float*>(counts) + blockIdx.x * cols);
     tally.finish(entropy, table, by_block, arrived, unit);
 }
 
-extern "C" __global__ void __launch_bounds__(512)
+template <bool TABLE>
+__global__ void __launch_bounds__(512)
     entropy_corrected_i64(const long long* counts, float* entropy, const double* table, double* by_block,
                           unsigned int* arrived, long long cols, double unit) {
-    Tally tally;
+    Tally<TABLE> tally;
     const long long* const row = counts + blockIdx.x * cols;
     const long long pairs = cols % 2 == 0 ? cols / 2 : 0;  // rows then begin on 16-byte boundaries
     const Share whole = row_share(pairs), rest = row_share(cols - 2 * pairs);

@@ -27,12 +27,14 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import ONE_BY_ONE, AnyArray, Array, ArrayModule, Device, Fill, Peer, nonnegative, whole
 
+from ..include.sums.row_sums import threads_for
 from ..peers.poor_ways import ONE_BLOCK
 
 # Memory-bound, but 46 registers leave half of an SM's warps to wait for it: 12 instructions and a look-up a bin.
 # `probabilities` has all warps. Tallying counts without a branch, in whole batches and with more warps, was no faster
 # and made int64 slower; eight loads ahead made `probabilities` slower.
 MOST_BLOCKS = 8192
+TABULATED = 1024  # logarithms in the table
 TINY = np.finfo("float32").tiny  # CuPy takes anything smaller for 0
 tallies = Fill(
     lambda rng, count, axes: rng.poisson(5.0, size=count), "Poisson of mean 5", whole(0, 2**20), runs=ONE_BY_ONE
@@ -48,15 +50,17 @@ weights = Fill(
 def shape(rows: int, cols: int, device: Device) -> tuple[tuple[int, ...], int]:
     """A block per row; where rows are few and long, as many share one as fill the device."""
     parts = max(1, min(-(-cols // 2048), 12 * device.sm_count // max(1, rows), MOST_BLOCKS // max(1, rows)))
-    return (rows, parts), 512 if parts > 1 else next((b for b in (32, 64, 128) if 8 * b >= cols), 256)
+    each = 4 if rows <= device.sm_count else 8
+    return (rows, parts), 512 if parts > 1 else threads_for(cols, each, 256)
 
 
 def launch_of(entry: str) -> Callable[..., Any]:
-    """The table of c ln c first, for counts below 1024."""
+    """The table of c ln c first, for counts below 1024; fewer bins than it has take their logarithms themselves."""
 
     def launch(rows: int, cols: int, device: Device) -> tuple[Launch, ...]:
-        table = Launch(4, 256, entry="count_log_table", arguments=("table",))
-        return table, Launch(*shape(rows, cols, device), entry=entry)
+        tabulated = rows * cols > TABULATED
+        tally = Launch(*shape(rows, cols, device), entry=f"{entry}<{str(tabulated).lower()}>")
+        return (Launch(4, 256, entry="count_log_table", arguments=("table",)), tally) if tabulated else (tally,)
 
     return launch
 
@@ -117,7 +121,7 @@ shapes = ((0, 5), (3, 0), (1, 1), (4, 3), (7, 257), (3, 1028), (2, 9001), (2, 90
 units = {"scale": lambda units: 1.0 if units == "nats" else 1 / np.log(2)}
 known_units = Rule("units to be nats or bits", lambda units: units in ("nats", "bits"))
 spec = KernelSpec(
-    entry="entropy_corrected",
+    entry="entropy_corrected<true>",
     arguments=arguments("int32"),
     parameters={"units": "nats"},
     derived=units,
@@ -128,7 +132,7 @@ spec = KernelSpec(
     peers={"cupy": Peer(cupy_entropy, poor=ONE_BLOCK), "torch": torch_entropy},
     looked_at={"cub": "reduces once for a sum; rows of counts need three sums of one reading"},
     flops=lambda rows, cols: 4 * rows * cols,
-    traffic_factor=12,  # each bin looks its logarithm up in the L1 cache; at S0 making the table is most of it
+    traffic_factor=12,  # each bin looks its logarithm up in the L1 cache
     workloads={
         "S0": Workload(rows=1, cols=256),
         "S1": Workload(rows=1, cols=64 << 20),

@@ -182,9 +182,11 @@ __device__ inline long long spread_bits(long long x, unsigned long long mask) {
 
 // Probabilities of the outcomes of the qubits in `mask`, the others summed over. A warp reads 64 neighbouring amplitudes
 // at a time, for one outcome of the measured qubits above these, and goes through gridDim.y's share of the values of the
-// free ones; what the qubits below leave to be added is added across the lanes. sums[outcome][share].
-extern "C" __global__ void __launch_bounds__(256)
-    marginal_sums(const float* __restrict__ psi, double* sums, long long states, unsigned long long mask) {
+// free ones; what the qubits below leave to be added is added across the lanes. sums[outcome][share]: the probabilities
+// where there is one share.
+template <class T>
+__global__ void __launch_bounds__(256)
+    marginal_sums(const float* __restrict__ psi, T* sums, long long states, unsigned long long mask) {
     const int lane = threadIdx.x % 32;
     const unsigned long long above = mask >> 6 << 6, free_bits = (states - 1 & ~63ll) & ~above;
     const long long upper = grid_thread() / 32, uppers = 1ll << __popcll(above), values = 1ll << __popcll(free_bits);
@@ -194,15 +196,17 @@ extern "C" __global__ void __launch_bounds__(256)
     unsigned long long at = spread_bits(begin, free_bits);
     double even = 0.0, odd = 0.0;
     for (long long value = begin; value < end; value += 8) {
+        float4 v[8];  // a place behind the end is read as the first one, so that no load waits for a branch
         float first[8] = {}, second[8] = {};
 #pragma unroll
         for (int k = 0; k < 8; ++k) {
-            const float* const from = psi + 2 * (place + static_cast<long long>(at));
+            const float* const from = psi + (value + k < end && place < states ? 2 * (place + static_cast<long long>(at)) : 0);
             at = ((at | ~free_bits) + 1) & free_bits;  // the next value: a carry runs over all other bits
-            if (value + k >= end || place >= states) continue;
-            const float4 v = states > 1 ? load4(from) : make_float4(from[0], from[1], 0.0f, 0.0f);
-            first[k] = born(v.x, v.y), second[k] = born(v.z, v.w);
+            v[k] = states > 1 ? load4(from) : make_float4(from[0], from[1], 0.0f, 0.0f);
         }
+#pragma unroll
+        for (int k = 0; k < 8; ++k)
+            if (value + k < end && place < states) first[k] = born(v[k].x, v[k].y), second[k] = born(v[k].z, v[k].w);
         even += ((first[0] + first[1]) + (first[2] + first[3])) + ((first[4] + first[5]) + (first[6] + first[7]));
         odd += ((second[0] + second[1]) + (second[2] + second[3])) + ((second[4] + second[5]) + (second[6] + second[7]));
     }
@@ -213,8 +217,8 @@ extern "C" __global__ void __launch_bounds__(256)
     }
     if (2 * lane & ~mask || place >= states) return;
     const long long outcome = gather_bits(place, mask);
-    sums[outcome * gridDim.y + blockIdx.y] = even;
-    if (mask & 1) sums[(outcome + 1) * gridDim.y + blockIdx.y] = odd;
+    sums[outcome * gridDim.y + blockIdx.y] = static_cast<T>(even);
+    if (mask & 1) sums[(outcome + 1) * gridDim.y + blockIdx.y] = static_cast<T>(odd);
 }
 
 // LANES threads add up the shares of an outcome.

@@ -72,20 +72,24 @@ def upper_outcomes(mask: int) -> int:
 
 
 def shares_of(states: int, mask: int) -> int:
-    """Warps that share an outcome's amplitudes: 2^15 of them in all, if each has eight readings."""
+    """Warps that share an outcome's amplitudes: 2^15 of them in all, if each has eight readings; few need no second launch."""
     readings = max(1, states // 64 // upper_outcomes(mask))
-    return max(1, min(32_768 // upper_outcomes(mask), readings // 8))
+    return max(1, min(32_768 // upper_outcomes(mask), readings // 8)) if readings > 32 else 1
 
 
 def launch_marginals(mask: int, outcomes: int, shares: int) -> tuple[Launch, ...]:
     warps, lanes = upper_outcomes(mask), 32 if shares >= 32 else 1
     block = 32 * min(8, warps)
+    number, result = ("float", "p") if shares == 1 else ("double", "sums")
+    sums = Launch(
+        (-(-32 * warps // block), shares),
+        block,
+        entry=f"marginal_sums<{number}>",
+        arguments=("psi", result, "states", "mask"),
+    )
     names = ("sums", "p", "outcomes", "shares")
-    return (
-        Launch((-(-32 * warps // block), shares), block, entry="marginal_sums",
-               arguments=("psi", "sums", "states", "mask")),
-        Launch(-(-outcomes * lanes // 256), 256, entry=f"marginal_totals<{lanes}>", arguments=names),
-    )  # fmt: skip
+    totals = Launch(-(-outcomes * lanes // 256), 256, entry=f"marginal_totals<{lanes}>", arguments=names)
+    return (sums,) if shares == 1 else (sums, totals)
 
 
 def runs_of(mask: int, qubits: int) -> Any:

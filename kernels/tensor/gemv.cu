@@ -25,14 +25,11 @@ __global__ void __launch_bounds__(512)
 
 // Rows too short for a block: one warp each.
 template <class T, int WIDTH>
-__global__ void __launch_bounds__(256)
+__global__ void __launch_bounds__(256, 2)
     gemv_short(const T* a, const T* x, T* y, T* parts, T alpha, T beta, int rows, int cols, int splits) {
     const long long row = grid_thread() / 32;
     if (row >= rows) return;
-    T sum[1][1] = {};
-    add_row_dots<WIDTH>(a + row * cols, static_cast<long long>(cols), 1, static_cast<int>(threadIdx.x % 32), 32, cols,
-                        {x}, sum);
-    const T total = warp_reduce(sum[0][0], Sum{});
+    const T total = warp_row_dot<WIDTH>(a + row * cols, x, cols);
     if (threadIdx.x % 32 == 0) blend(y + row, total, alpha, beta);
 }
 

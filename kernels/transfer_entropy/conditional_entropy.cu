@@ -51,14 +51,14 @@ struct CarefulTerms {
     }
 };
 
-// -unit ln 2 times the sum of what walk(terms) adds, by the whole grid.
+// -unit ln 2 times the sum of what walk(terms) adds, by the whole grid; `doubtful` ones are taken with care at once.
 template <int WIDTH, class Walk>
-__device__ void sum_terms(Walk walk, float* entropy, double* by_block, double unit) {
+__device__ void sum_terms(Walk walk, bool doubtful, float* entropy, double* by_block, double unit) {
     double sum[1];
     QuickTerms<WIDTH> quick;
-    walk(quick);
+    if (!doubtful) walk(quick);
     quick.partial.total(sum);
-    if (!quick.sure()) {
+    if (doubtful || !quick.sure()) {
         CarefulTerms<WIDTH> careful;
         walk(careful);
         careful.partial.total(sum);
@@ -95,10 +95,16 @@ __global__ void __launch_bounds__(256) y_first(const float* joint, const float* 
 #pragma unroll
             for (int k = 0; k < AHEAD; ++k) terms.add(ahead[k], below.value);
         }
+        if (y == end) return;
+        const int last = end - 1 - y;  // the rest at once: rows behind the end are the last one, which is not added again
+        const auto row = [&](int k) { return Cells<WIDTH>(from + min(k, last) * cells); };
+        const Cells<WIDTH> rest[] = {row(0), row(1), row(2), row(3), row(4), row(5), row(6)};
         prepare();
-        for (; y < end; ++y, from += cells) terms.add(Cells<WIDTH>(from), below.value);
+#pragma unroll
+        for (int k = 0; k < AHEAD - 1; ++k)
+            if (k <= last) terms.add(rest[k], below.value);
     };
-    sum_terms<WIDTH>(walk, entropy, by_block, unit);
+    sum_terms<WIDTH>(walk, ys <= 8, entropy, by_block, unit);  // a cell of few is seldom far below its marginal
 }
 
 // The same over joint[cells][ys]: a warp takes neighbouring rows side by side, as many loads ahead.
@@ -137,5 +143,5 @@ __global__ void __launch_bounds__(256) y_last(const float* joint, const float* m
             for (int y = first; y < ys; y += 32 * WIDTH) add(Cells<WIDTH>(joint + cell * row + y), below);
         }
     };
-    sum_terms<WIDTH>(walk, entropy, by_block, unit);
+    sum_terms<WIDTH>(walk, false, entropy, by_block, unit);
 }

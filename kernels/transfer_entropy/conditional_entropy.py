@@ -27,6 +27,7 @@ from prism_bench import (
 )  # fmt: skip
 from prism_bench.spec import ONE_BY_ONE, AnyArray, ArrayModule, Device, Fill, Peer, nonnegative
 
+from ..include.sums.row_sums import threads_for
 from ..peers.poor_ways import EAGER_STEPS
 
 # Memory-bound at S2: nine instructions a cell. S1 is latency-bound: with one batch of loads a block, and one load in
@@ -55,7 +56,8 @@ def launch_first(ys: int, cells: int, device: Device, rows: int) -> Launch:
     """Threads side by side over the cells; the ys are split, by `rows`, until the device is full."""
     across = max(1, -(-cells // (256 * width_of(cells))))
     down = max(1, min(-(-ys // rows), 24 * device.sm_count // across, MOST_BLOCKS // across))
-    return Launch(grid=across * down, block=256, entry=f"y_first<{width_of(cells)}>")
+    block = threads_for(cells, width_of(cells), 256)
+    return Launch(grid=across * down, block=block, entry=f"y_first<{width_of(cells)}>")
 
 
 def launch_last(ys: int, cells: int, device: Device) -> Launch:

@@ -17,6 +17,7 @@ from ..include.neighbours.te_points import (
     Y_PAST,
     as_column,
 )
+from ..include.sums.row_sums import threads_for
 from ..peers import cuvs_peers
 
 # The matrix is written once; writing it and issuing the instructions take similar times.
@@ -27,8 +28,9 @@ JOINED = "the coordinates are joined beforehand"
 
 def launch(n: int, dx: int, dy: int) -> Launch:
     store = 4 if n % 4 == 0 else 1
-    entry = f"te_compute_distances<{dx}, {dy}, {ROWS}, {store}>"
-    return Launch((-(-n // 1024), -(-n // ROWS)), 256, entry=entry)
+    rows = ROWS if n > 1024 else 2  # of a thread; few points have blocks for every SM all the same
+    entry = f"te_compute_distances<{dx}, {dy}, {rows}, {store}>"
+    return Launch((-(-n // 1024), -(-n // rows)), threads_for(n, 4, 256), entry=entry)
 
 
 def reference(x_past: AnyArray, y_past: AnyArray, y_future: AnyArray, xp: ArrayModule) -> AnyArray:

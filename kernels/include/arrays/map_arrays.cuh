@@ -29,32 +29,33 @@ struct Packet {
 /// How many whole packets n elements make; none where an array begins off a boundary.
 template <class T, class... Others>
 __device__ long long packets(long long n, const T* first, const Others*... others) {
-    const auto aligned = [](const void* p) { return (reinterpret_cast<unsigned long long>(p) & 15) == 0; };
-    return aligned(first) && (aligned(others) && ... && true) ? n / Packet<T>::WIDTH : 0;
+    return all_aligned(first, others...) ? n / Packet<T>::WIDTH : 0;
 }
 
 /// out[i] = f(in[i]...) for i < n, by a 1-D grid of any size; out may be one of the others.
 template <class T, class F, class... Ins>
 __device__ void map_arrays(T* out, long long n, F f, const Ins*... in) {
     constexpr int WIDTH = Packet<T>::WIDTH;
-    const long long whole = packets(n, out, in...);
     const auto one = [&](long long at, auto... v) {
         Packet<T> result;
 #pragma unroll
         for (int k = 0; k < WIDTH; ++k) result.at[k] = f(v.at[k]...);
         result.store(out, at);
     };
-    if (whole > 0 && n <= WIDTH * grid_threads()) {  // without the bookkeeping of any grid, which few operations notice
-        const long long at = grid_thread();
-        if (at < whole) one(at, Packet<T>::load(in, at)...);
+    const bool aligned = all_aligned(out, in...);
+    long long at = aligned ? grid_thread() : n;  // the first loads come before any other code, which short kernels notice
+    if (WIDTH * at + WIDTH <= n) {
+        one(at, Packet<T>::load(in, at)...);
+        at += grid_threads();
+        if (WIDTH * at >= n) return;
 #pragma unroll 1
-        for (long long i = WIDTH * whole; at == whole && i < n; ++i) out[i] = f(in[i]...);
-        return;
+        for (; WIDTH * at + WIDTH <= n; at += grid_threads()) one(at, Packet<T>::load(in, at)...);
     }
 #pragma unroll 1
-    for (long long at = grid_thread(); at < whole; at += grid_threads()) one(at, Packet<T>::load(in, at)...);
+    for (long long i = WIDTH * at; i < n; ++i) out[i] = f(in[i]...);  // the thread whose packet the end cuts off
+    if (aligned) return;
 #pragma unroll 1
-    for (long long i = WIDTH * whole + grid_thread(); i < n; i += grid_threads()) out[i] = f(in[i]...);
+    for (long long i = grid_thread(); i < n; i += grid_threads()) out[i] = f(in[i]...);
 }
 
 /// Blocks of 512 threads that an SM is to hold at once where they add up numbers T: all of its threads for floats; 0 leaves

@@ -71,6 +71,30 @@ __device__ void add_row_dots(const T* matrix, long long length, long long rows, 
     if (at < cols) add_chunks<1, WIDTH>(row, vectors, at, apart, sum);
 }
 
+/// The product of a short row with a vector by a warp, in every lane: up to eight loads of each on their way at a time, if
+/// the kernel's bounds leave it registers for them.
+template <int WIDTH, class T>
+__device__ T warp_row_dot(const T* row, const T* vector, int cols) {
+    constexpr int AHEAD = 8;
+    T sum = 0;
+#pragma unroll 1
+    for (int base = 0; base < cols; base += AHEAD * 32 * WIDTH) {
+        const int at = base + static_cast<int>(threadIdx.x % 32) * WIDTH;
+        const auto place = [&](int c) { return at + c * 32 * WIDTH < cols ? at + c * 32 * WIDTH : 0; };
+        Chunk<T, WIDTH> a[AHEAD], x[AHEAD];
+#pragma unroll
+        for (int c = 0; c < AHEAD; ++c) a[c].load(row + place(c), true);
+#pragma unroll
+        for (int c = 0; c < AHEAD; ++c) x[c].load(vector + place(c), false);
+#pragma unroll
+        for (int c = 0; c < AHEAD; ++c)
+#pragma unroll
+            for (int k = 0; k < WIDTH; ++k)
+                if (at + c * 32 * WIDTH < cols) sum = fma(a[c].value[k], x[c].value[k], sum);
+    }
+    return warp_reduce(sum, Sum{});
+}
+
 /// The block's totals of sum[r][v], in every thread, in a fixed order.
 template <class T, int ROWS, int VECTORS>
 __device__ void block_totals(T (&sum)[ROWS][VECTORS]) {

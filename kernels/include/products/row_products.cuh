@@ -8,11 +8,8 @@ template <int ROWS, int WIDTH, class Finish>
 __device__ void visit_row_products(const float* a, const float* x, int rows, int cols, Finish finish) {
     if constexpr (ROWS == 0) {
         const long long row = static_cast<long long>(blockIdx.x) * 8 + threadIdx.x / 32;
-        float sum[1][1] = {};
         if (row >= rows) return;
-        add_row_dots<WIDTH>(a + row * cols, static_cast<long long>(cols), 1, static_cast<int>(threadIdx.x % 32), 32, cols,
-                            {x}, sum);
-        const float total = warp_reduce(sum[0][0], Sum{});
+        const float total = warp_row_dot<WIDTH>(a + row * cols, x, cols);
         if (threadIdx.x % 32 == 0) finish(row, total);
     } else {
         const long long first = static_cast<long long>(blockIdx.x) * ROWS;

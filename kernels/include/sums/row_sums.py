@@ -45,5 +45,11 @@ def shared_rows(
 ) -> Launch:
     """A block per row; where rows are few and long, as many of `block` threads share one as `fill` allows."""
     parts = parts_of(rows, cols, device, unroll, fill=fill, block=block)
-    alone = next((b for b in (32, 64, 128) if 8 * b >= cols), 256)
+    each = 4 if rows <= device.sm_count else 8  # where nothing else runs, no load waits for another
+    alone = threads_for(cols, each, 256)
     return Launch(grid=(rows, parts), block=block if parts > 1 else alone, entry=entry)
+
+
+def threads_for(count: int, each: int, most: int) -> int:
+    """Threads of a block that has `count` elements alone, `each` a thread: whole warps, a power of two of them."""
+    return next((block for block in (32, 64, 128, 256) if block < most and each * block >= count), most)
