@@ -223,8 +223,13 @@ def parameter_sizes(cubin: bytes, entry: str) -> tuple[int, ...] | None:
 def check_sizes(entry: str, passed: Sequence[int], taken: tuple[int, ...] | None, caller: str = "the launch") -> None:
     """Raise SpecError if parameters of these bytes are not those that an entry takes, if these are known."""
     if taken is not None and taken != tuple(passed):
-        ours, theirs = (", ".join(map(str, sizes)) or "no" for sizes in (passed, taken))
-        raise SpecError(f"{entry}: {caller} passes parameters of {ours} bytes; the machine code takes {theirs}")
+        raise SpecError(f"{entry}: {caller} {sizes_text(passed, taken)}")
+
+
+def sizes_text(passed: Sequence[int], taken: Sequence[int]) -> str:
+    """Return how the bytes of the parameters that a launch passes differ from those that machine code takes."""
+    ours, theirs = (", ".join(map(str, sizes)) or "no" for sizes in (passed, taken))
+    return f"passes parameters of {ours} bytes; the machine code takes {theirs}"
 
 
 def _text(parameters: tuple[tuple[int, int], ...]) -> str:

@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from math import prod
 
-from prism_bench.compilation.cubin import ElfEntry, Resources
+from prism_bench.compilation.cubin import ElfEntry, Resources, sizes_text
+from prism_bench.errors import SpecError
+from prism_bench.spec.case import Case
+from prism_bench.spec.kernel import CUDA
 from prism_bench.spec.launch import (
     BLOCK_REGISTERS,
     PORTABLE_CLUSTER,
@@ -19,10 +22,28 @@ from prism_bench.units import count_text
 
 @dataclass(frozen=True)
 class EntryCode:
-    """What the machine code of an entry allows its launches: registers, static shared memory, extents."""
+    """What the machine code of an entry allows its launches: registers, static shared memory, extents.
+
+    `is_described` is whether `elf` is of the machine code: else its parameters are unknown.
+    """
 
     resources: Resources
     elf: ElfEntry
+    is_described: bool = False
+
+
+def case_refusal(case: Case, launch: Launch, code: EntryCode | None, capability: int) -> str | None:
+    """Return why a launch of a case fails: what it passes, or for what `refusal` names; None where it launches."""
+    for tensor in launch.maps:
+        try:
+            tensor.of(case.sizes.shape(tensor.name), case.spec.array(tensor.name).storage.itemsize)
+        except SpecError as error:
+            return str(error)
+    if code and code.is_described and case.spec.language == CUDA and not case.spec.cards:
+        passed, taken = case.spec.passed_bytes(launch), tuple(size for _, size in code.elf.parameters)
+        if passed != taken:
+            return sizes_text(passed, taken)
+    return refusal(launch, code, capability)
 
 
 def refusal(launch: Launch, code: EntryCode | None, capability: int) -> str | None:

@@ -150,6 +150,11 @@ class Scalar:
             raise SpecError(f"argument '{self.name}': {self.dtype} is a type of arrays; pass a byte as uint8")
 
     @property
+    def storage(self) -> "np.dtype[Any]":
+        """NumPy's type of the number; an unsigned integer holds the bits of a type that NumPy lacks."""
+        return storage_of(self.dtype)
+
+    @property
     def is_rounded(self) -> bool:
         """Whether the kernel gets less than a float32 has of the value: the reference then has what the kernel gets."""
         precision = precision_of(self.dtype)

@@ -74,6 +74,10 @@ PORTABLE_CLUSTER = 8  # blocks of a cluster; more need an attribute of the kerne
 BLOCK_REGISTERS = 65_536
 COMPILERS_BLOCK = 0  # as `block`: the compiler decides how many threads a block has
 MAP_BYTES = 128  # of a line of a tensor map's box
+MAP_SIZE = 128  # bytes of a CUtensorMap
+POINTER_BYTES = 8
+_PIECE = 16  # bytes: addresses, pitches and the lines of a box are multiples
+_MOST_EXTENT, _MOST_PITCH = 2**32, 2**40 - 1
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,34 @@ class TensorMap:
             raise SpecError(
                 f"TensorMap: {self.name}: a box has 1 to 256 elements in up to 5 dimensions, not {self.box}"
             )
+
+    def of(self, shape: tuple[int, ...], itemsize: int, address: int = 0) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the extents and the box of the map of an array, the outermost dimension first.
+
+        Raise a SpecError where the driver makes no such map: the requirements of cuTensorMapEncodeTiled in the
+        CUDA Driver API, for a map without interleaving.
+        """
+        box = self.box or (self.lines, MAP_BYTES // itemsize)
+        if self.box and len(box) != len(shape):
+            raise SpecError(
+                f"{self.name}: boxes of {box} are none of an array of {count_text(len(shape), 'dimension')}"
+            )
+        extents = shape if self.box else (prod(shape[:-1]), *shape[-1:])
+        pitches = [prod(extents[axis:]) * itemsize for axis in range(1, len(extents))]
+        row, line = prod(extents[-1:]) * itemsize, box[-1] * itemsize
+        problems = (
+            (itemsize not in (1, 2, 4), f"elements of 1, 2 or 4 bytes, not {itemsize}"),
+            (self.tf32 and itemsize != 4, f"floats to round to TF32, not elements of {count_text(itemsize, 'byte')}"),
+            (address % _PIECE, f"an address that is a multiple of {_PIECE}, not of {address & -address}"),
+            (min(extents) < 1 or max(extents) > _MOST_EXTENT, f"1 to {_MOST_EXTENT:,} elements along each dimension"),
+            (pitches and row % _PIECE, f"rows of whole {_PIECE} bytes, not {row:,}"),
+            (max(pitches, default=0) > _MOST_PITCH, f"at most {_MOST_PITCH:,} bytes from one row or plane to the next"),
+            (line % _PIECE, f"lines of a box of whole {_PIECE} bytes, not {line}"),
+        )
+        for breaks, need in problems:
+            if breaks:
+                raise SpecError(f"{self.name}: a tensor map needs {need}; the array has the shape {shape}")
+        return extents, box
 
 
 @dataclass(frozen=True)

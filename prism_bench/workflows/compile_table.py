@@ -17,7 +17,7 @@ from prism_bench.compilation.cubin import ElfEntry, Resources, code_bytes, elf_e
 from prism_bench.compilation.host_source.device_side import Cut
 from prism_bench.compilation.languages import BuildRequest, BuiltCode, build, build_request, language, request_of
 from prism_bench.compilation.languages.building import BuiltKernel, source_identity
-from prism_bench.compilation.launch_limits import EntryCode, refusal
+from prism_bench.compilation.launch_limits import EntryCode, case_refusal
 from prism_bench.compilation.listing import EntryDifference, EntryFacts
 from prism_bench.compilation.program import cut_source, is_prebuilt, toolchain_of
 from prism_bench.errors import (
@@ -236,7 +236,8 @@ def _launchable(
             launches = [step for step in case.plan.steps(device) if isinstance(step, Launch)]
             entries = [str(case.plan.instance(step)) for step in launches]
             reasons = [
-                refusal(step, compiled.get(entry), capability) for step, entry in zip(launches, entries, strict=True)
+                case_refusal(case, step, compiled.get(entry), capability)
+                for step, entry in zip(launches, entries, strict=True)
             ]
             refused = [pair for pair in zip(entries, reasons, strict=True) if pair[1]]
             entry, reason = refused[0] if refused else ("", "")
@@ -366,7 +367,8 @@ def _entry_row(job: BuildRequest, entry: str, kernel: BuiltKernel, compiler: str
         code_bytes=code_bytes(cubin, [kernel.symbol]),
         compiler="" if job.language == CUDA else compiler,
     )
-    return row, EntryCode(resources, elf_entries(cubin).get(kernel.symbol, ElfEntry(())))
+    elf = elf_entries(cubin).get(kernel.symbol)
+    return row, EntryCode(resources, elf or ElfEntry(()), is_described=elf is not None)
 
 
 def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[Complaint]:

@@ -41,11 +41,28 @@ def test_a_map_describes_the_buffer_in_boxes_of_128_bytes(dtype, kind, elements)
 
 
 @pytest.mark.parametrize(
-    "odd", [buffer((4, 9), "float16"), buffer((4, 8), "float64"), buffer((0, 8), "float16"), buffer((4, 8), "uint8", 8)]
+    ("odd", "wanted", "need"),
+    [
+        (buffer((4, 9), "float16"), TensorMap("a"), "rows of whole 16 bytes, not 18"),
+        (buffer((4, 8), "float64"), TensorMap("a"), "elements of 1, 2 or 4 bytes, not 8"),
+        (buffer((0, 8), "float16"), TensorMap("a"), "1 to 4,294,967,296 elements along each dimension"),
+        (buffer((4, 16), "uint8", 4104), TensorMap("a"), "an address that is a multiple of 16, not of 8"),
+        (buffer((4, 8), "float16"), TensorMap("a", box=(4, 4)), "lines of a box of whole 16 bytes, not 8"),
+        (buffer((4, 8), "float16"), TensorMap("a", tf32=True), "floats to round to TF32, not elements of 2 bytes"),
+        (buffer((3, 4, 9), "float32"), TensorMap("a", box=(1, 1, 4)), "rows of whole 16 bytes, not 36"),
+    ],
 )
-def test_what_the_accelerator_cannot_copy_is_refused(odd):
-    with pytest.raises(SpecError, match="a: a tensor map needs rows of whole 16 bytes"):
-        tensor_map(TensorMap("a"), odd, Driver())
+def test_what_the_accelerator_cannot_copy_is_refused(odd, wanted, need):
+    with pytest.raises(SpecError, match=f"a: a tensor map needs {need}; the array has the shape"):
+        tensor_map(wanted, odd, Driver())
+
+
+def test_rows_far_apart_are_refused():
+    """No array of this size exists: the requirement is checked on its extents."""
+    wanted = TensorMap("a", box=(1, 1, 64))
+    assert wanted.of((2, 2**10, 2**28), 2) == ((2, 2**10, 2**28), (1, 1, 64))
+    with pytest.raises(SpecError, match="at most 1,099,511,627,775 bytes from one row or plane to the next"):
+        wanted.of((2, 2**11, 2**28), 2)
 
 
 def test_a_driver_that_refuses_or_has_no_maps_is_reported():
@@ -61,7 +78,7 @@ def test_floats_are_rounded_to_tf32_on_the_way():
     driver = Driver()
     tensor_map(TensorMap("a", lines=32, tf32=True), buffer((16, 48), "float32"), driver)
     assert driver.asked == (11, 2, 4096, [48, 16], [48 * 4], [32, 32], [1, 1], 0, 3, 2, 0)
-    with pytest.raises(SpecError, match="a: only floats are rounded to TF32, not float16"):
+    with pytest.raises(SpecError, match="a: a tensor map needs floats to round to TF32"):
         tensor_map(TensorMap("a", tf32=True), buffer((4, 8), "float16"), driver)
 
 

@@ -240,3 +240,45 @@ def test_launch_that_one_architecture_refuses_is_a_note(nvrtc):
     assert [] == complaints
     assert ["limits:cooperative"] == [note.kernel for note in notes]
     assert "some workloads do not launch on sm_120: a block of sm_120 has at most 101,376 (99 KB)" == notes[0].message
+
+
+PASSED = """
+from prism_bench import In, KernelSpec, Launch, Out, Scalar, Size, TensorMap, Workload, elementwise
+spec = KernelSpec(
+    entry="scaled",
+    arguments=(In("x", "n"), Out("y", "n"), Size("n"), Scalar("by"{dtype})),
+    launch=lambda n: Launch(grid=-(-n // 256), block=256{more}),
+    parameters={{"by": 2}},
+    reference=lambda x, by: by * x,
+    tolerance=elementwise(),
+    workloads={{"S0": Workload(n=1000)}},
+)
+"""
+SCALED = """
+extern "C" __global__ void scaled(const float* x, float* y, int n, float by) {
+    const int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = by * x[i];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "more", "reason"),
+    [
+        ("", "", None),
+        (', "float64"', "", "passes parameters of 8, 8, 4, 8 bytes; the machine code takes 8, 8, 4, 4"),
+        ("", ', arguments=("x", "y", "n")', "passes parameters of 8, 8, 4 bytes; the machine code takes 8, 8, 4, 4"),
+        ("", ', maps=(TensorMap("x", box=(64,)),)', "passes parameters of 128, 8, 4, 4 bytes; the machine code takes"),
+        ("", ', maps=(TensorMap("x", box=(3,)),)', "x: a tensor map needs lines of a box of whole 16 bytes, not 12"),
+    ],
+    ids=["right", "wider scalar", "missing argument", "map for a pointer", "box of odd lines"],
+)
+def test_what_a_launch_passes_is_held_against_the_machine_code(nvrtc, tmp_path, dtype, more, reason):
+    (tmp_path / "arith").mkdir()
+    (tmp_path / "arith" / "scaled.cu").write_text(SCALED)
+    (tmp_path / "arith" / "scaled.py").write_text(PASSED.format(dtype=dtype, more=more))
+    rows, complaints = compile_check(discover(tmp_path), (), ("80", "90"))
+    assert ["80", "90"] == [row.architecture for row in rows]
+    assert (reason is None) == (complaints == [])
+    for complaint in complaints:
+        assert f"scaled[n=1000]: scaled does not launch: {reason}" in complaint.message

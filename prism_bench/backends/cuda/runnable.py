@@ -46,7 +46,7 @@ from prism_bench.spec import arguments
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import CUDA, Array, Constant, InOut, Launch, Struct, TensorMap, Zero
-from prism_bench.spec.launch import MAP_BYTES, CardParameter, LaunchCard, beyond_residence
+from prism_bench.spec.launch import MAP_BYTES, MAP_SIZE, CardParameter, LaunchCard, beyond_residence
 from prism_bench.units import count_text
 
 # Launches by card: what another compiler's machine code takes, in its order, with its hidden parameters.
@@ -235,38 +235,23 @@ def _is_array(value: Any) -> bool:
 
 _TYPES = {1: 0, 2: 1, 4: 7}  # CUtensorMapDataType by bytes of an element: UINT8, UINT16, FLOAT32
 _TF32 = 11  # CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
-_BYTES = 128  # of a CUtensorMap
-MAP_TYPE = np.dtype([("map", np.uint64, _BYTES // 8)])  # of which a kernel takes one, by value
+MAP_TYPE = np.dtype([("map", np.uint64, MAP_SIZE // 8)])  # of which a kernel takes one, by value
 _ALIGNED = 64
 _SWIZZLED, _PROMOTED = 3, 2  # CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B
-_PIECE = 16
 
 
 def tensor_map(wanted: TensorMap, buffer: Any, driver: Any = None) -> np.ndarray:
     """Return the map of a buffer as an array of one element, which CuPy passes by value.
 
-    Raises a SpecError where the accelerator cannot copy by it: rows of whole 16 bytes, elements of 1, 2 or 4.
+    Raises a SpecError where the accelerator cannot copy by it.
     """
     size = buffer.dtype.itemsize
-    *lines, cols = buffer.shape
-    if size not in _TYPES or not buffer.size or cols * size % _PIECE or buffer.data.ptr % _PIECE:
-        raise SpecError(
-            f"{wanted.name}: a tensor map needs rows of whole {_PIECE} bytes, elements of 1, 2 or 4 bytes, "
-            f"not {buffer.dtype} {buffer.shape}"
-        )
-    if wanted.tf32 and size != 4:
-        raise SpecError(f"{wanted.name}: only floats are rounded to TF32, not {buffer.dtype}")
+    shape, box = wanted.of(tuple(buffer.shape), size, buffer.data.ptr)
     encode = getattr(driver or library(), "cuTensorMapEncodeTiled", None)
     if encode is None:
         raise BackendUnavailable("the driver has no tensor maps (cuTensorMapEncodeTiled): it needs CUDA 12 or later")
-    memory = np.zeros(_BYTES + _ALIGNED, np.uint8)
+    memory = np.zeros(MAP_SIZE + _ALIGNED, np.uint8)
     first = -memory.ctypes.data % _ALIGNED
-    box = wanted.box or (wanted.lines, MAP_BYTES // size)
-    if wanted.box and len(box) != len(buffer.shape):
-        raise SpecError(
-            f"{wanted.name}: boxes of {box} are none of an array of {count_text(len(buffer.shape), 'dimension')}"
-        )
-    shape = tuple(buffer.shape) if wanted.box else (prod(lines), cols)
     pitches = [prod(shape[i:]) * size for i in range(len(shape) - 1, 0, -1)]
     kind = _TF32 if wanted.tf32 else _TYPES[size]
     swizzled = _SWIZZLED if box[-1] * size == MAP_BYTES else 0
@@ -286,7 +271,7 @@ def tensor_map(wanted: TensorMap, buffer: Any, driver: Any = None) -> np.ndarray
     )
     if status:
         raise SpecError(f"{wanted.name}: no tensor map of {buffer.dtype} {buffer.shape} (driver error {status})")
-    return memory[first : first + _BYTES].view(MAP_TYPE)
+    return memory[first : first + MAP_SIZE].view(MAP_TYPE)
 
 
 def _numbers(kind: Any, values: Sequence[int]) -> Any:
@@ -298,7 +283,6 @@ def _numbers(kind: Any, values: Sequence[int]) -> Any:
 
 _END_TO_END_BYTES = 256 << 20  # above this a transfer of pageable memory only measures the host's memory
 _STATIC_SHARED = 48 << 10
-_POINTER_BYTES = 8
 _HOLDERS: dict[int, object] = {}  # by address of a variable: the content that was written last
 # Each step of a launch plan with its built and loaded kernel; None for a zero fill.
 _Built = tuple[BuiltCode, BuildRequest]
@@ -475,9 +459,8 @@ class CudaRunnable(Runnable):
         maps = {wanted.name: tensor_map(wanted, self._buffers[wanted.name]) for wanted in step.maps}
         values = tuple(maps[name] if name in maps else self._value(name) for name in names)
         if built.path.suffix == ".cubin":
-            sizes = [_POINTER_BYTES if _is_array(value) else value.nbytes for value in values]
             taken = _sizes_taken(built.path, built.path.stat().st_mtime_ns, built.symbol)
-            check_sizes(built.symbol, sizes, taken, f"{self.case.name}: the launch")
+            check_sizes(built.symbol, self.case.spec.passed_bytes(step), taken, f"{self.case.name}: the launch")
         if step.overlaps and self._device.compute_capability >= FIRST_CAPABILITY:
             stream = self._cupy.cuda.get_current_stream
             return overlapping_call(kernel.kernel.ptr, extents, values, lambda: stream().ptr)
