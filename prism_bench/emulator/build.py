@@ -285,10 +285,10 @@ def _own_content() -> str:
 # Host C++ sources from CUDA sources, with their file names and line numbers.
 #
 # Project includes replace their `#include`, system includes move to the top, and the rest is put into an unnamed
-# namespace: without it g++ refuses `__shared__` in a template next to `__shared__` in a plain function. Four things
+# namespace: without it g++ refuses `__shared__` in a template next to `__shared__` in a plain function. Five things
 # cannot be expressed with macros and are rewritten: `extern __shared__`, `extern "C"`, `return;`, which must note that
-# the thread leaves early, because barriers wait for every other thread, and `__launch_bounds__` and `__cluster_dims__`,
-# which are checked where the kernel begins.
+# the thread leaves early, because barriers wait for every other thread, `__launch_bounds__` and `__cluster_dims__`,
+# which are checked where the kernel begins, and barriers in inline PTX, `bar.sync` and `bar.arrive`.
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"][^\n]*$')
 _LINE = re.compile(r'^#line (\d+) "(.*)"$')
@@ -300,12 +300,19 @@ _DYNAMIC_SHARED = re.compile(
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _STATIC_SHARED = re.compile(r"\bstatic\s+(?=__shared__\b)|(?<=\b__shared__)\s+static\b")  # __shared__ is static here
+_ALIGNED_SHARED = re.compile(r"(\b__shared__\s+)(alignas\s*\((?:[^()]|\([^()]*\))*\)\s*)")  # C++ has it first
 _C_LINKAGE = re.compile(r'\bextern\s+"C"\s*(?P<block>\{)?')
 _RETURN = re.compile(r"\breturn\s*;(?!\s*\n\})")  # before a function's last brace it skips nothing
 _NESTED = r"(?:[^()#]|\((?:[^()#]|\([^()#]*\))*\))+"
 _CHECKED = re.compile(
     rf"\b__(?P<what>launch_bounds|cluster_dims)__\s*\((?P<arguments>{_NESTED})\)(?=[^;{{}}#]*?\)\s*(?P<body>\{{))"
 )
+_BARRIER = re.compile(
+    r"\b(?:asm|__asm__|__asm)\b(?:[\s\\]|volatile\b|__volatile__\b)*\([\s\\]*"
+    r'"\s*(?:bar|barrier)(?:\.cta)?\.(?P<what>sync|arrive)(?:\.aligned)?\s+(?P<id>%\d|\d+)\s*'
+    rf'(?:,\s*(?P<count>%\d|\d+)\s*)?;?(?:\s|\\[nt])*"(?P<operands>(?:{_NESTED})?)\)'
+)
+_OPERAND = re.compile(rf'"[rn]"[\s\\]*\(({_NESTED})\)')
 _SYMBOL = re.compile(
     r"__(?:constant|device)__\s+(?:[\w:]+(?:<[^;{}()]*?>)?(?:\s*\([\d\s]*\))?[\s*&]+)+(?P<name>\w+)\s*(?:\[[^\]]*\]\s*)*[=;{]"
 )
@@ -359,7 +366,7 @@ def _flat(path_or_text: Path | str, include_dirs: tuple[Path, ...]) -> _Flat:
     key = (path_or_text, include_dirs)
     if key not in _KEPT or not _KEPT[key].is_fresh:
         reader = _Flattener(include_dirs)
-        text = reader.read(path_or_text)
+        text = _BARRIER.sub(_barrier_call, reader.read(path_or_text))
         _KEPT[key] = _Flat(text, tuple(reader.system), tuple(map(_state, reader.files)))
     return _KEPT[key]
 
@@ -373,6 +380,23 @@ def _state(path: Path) -> tuple[Path, int, int]:
     return path, status.st_mtime_ns, status.st_size
 
 
+def _barrier_call(statement: re.Match[str]) -> str:
+    """Return the runtime's call for a barrier in inline PTX, or the statement itself where an operand is no number."""
+    operands = _OPERAND.findall(statement["operands"])
+    numbers = [operand for operand in (statement["id"], statement["count"]) if operand]
+    values = [
+        number if number[0] != "%" else operands[int(number[1:])]
+        for number in numbers
+        if number[0] != "%" or int(number[1:]) < len(operands)
+    ]
+    waits = statement["what"] == "sync"
+    if len(values) < len(numbers) or not (waits or statement["count"]):
+        return statement[0]
+    name = "named_barrier" if statement["count"] else "block_barrier"
+    given = f"{', '.join(values)}, {str(waits).lower()}, " if statement["count"] else ""
+    return f"::cuda_cpu::{name}({given}CUDA_CPU_SITE)" + "".join(re.findall(r"\\?\n", statement[0]))
+
+
 @lru_cache(maxsize=256)
 def _body(flat: _Flat) -> tuple[str, tuple[str, ...]]:
     """Return the text without constructs that macros cannot express, with every newline, and its global variables."""
@@ -384,7 +408,7 @@ def _body(flat: _Flat) -> tuple[str, tuple[str, ...]]:
         return "{ ::cuda_cpu::leave_early(); return; }" + "\n" * match[0].count("\n")
 
     text = _STATIC_SHARED.sub(lambda match: " " + "\n" * match[0].count("\n"), flat.text)
-    bounded = _check_bounds(_declare_shared(text))
+    bounded = _check_bounds(_ALIGNED_SHARED.sub(r"\2\1", _declare_shared(text)))
     body = _RETURN.sub(noted_return, _C_LINKAGE.sub(plain_linkage, bounded))
     return body, tuple(_symbols(body))
 
@@ -555,13 +579,12 @@ _REASONS = (
     ("wgmma", r"\bwgmma\b"),
     ("tensor memory accelerator", r"\bCUtensorMap\b|\bcp\.async\.bulk\b|\bcp_async_bulk\w*"),
     ("fifth-generation tensor cores", r"\btcgen05\b"),
-    ("mbarrier", r"\bmbarrier\b|\bcuda::barrier\b|\b__mbarrier_\w+"),
+    ("mbarrier", r"\bmbarrier\b|\bcuda::device::barrier_\w+|\b__mbarrier_\w+"),
     ("thread block clusters", r"\bthis_cluster\b|\bcluster_group\b|\b__cluster_(?!dims__)\w+"),
     ("textures or surfaces", r"\bcuda(Texture|Surface)Object_t\b|\b(tex|surf)[123]D\w*\s*[<(]"),
     ("dynamic parallelism", r"(?m:^(?!\s*#\s*define\b).*<<<)"),  # a macro of the host may launch
     ("6-bit and 4-bit floating types", r"\b__nv_fp[46]\w*|\bcuda_fp[46]\.h\b"),
-    ("libcu++", r"#\s*include\s*<cuda/(?!std/)"),
-    ("named barriers", r"\b__barrier_(sync|sync_count|arrive)\b"),
+    ("libcu++", r"#\s*include\s*<cuda/(?!std/|barrier>)"),
     ("inline PTX", r"\b(?:asm|__asm|__asm__)\b"),  # only the keyword: a macro may be the rest
 )
 _ANY_REASON = re.compile("|".join(pattern for _, pattern in _REASONS))

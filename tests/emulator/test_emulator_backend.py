@@ -126,7 +126,7 @@ def test_source_that_does_not_compile_names_its_line(catalogue):
 
 
 def test_source_that_is_not_emulated_says_why(catalogue):
-    cases = catalogue("atomicAdd(count, 1u)", 'asm("bar.sync 0;")')
+    cases = catalogue("atomicAdd(count, 1u)", 'asm("membar.gl;")')
     with pytest.raises(BackendUnavailable, match="not emulated: inline PTX"):
         verify(EmulatorBackend(), cases[0])
 

@@ -127,11 +127,10 @@ def test_missing_source_and_unknown_mode_are_refused(tmp_path):
 
 
 NOT_EMULATED = {
-    "inline PTX": 'asm volatile("bar.sync 0;");',
+    "inline PTX": 'asm volatile("membar.gl;");',
     "thread block clusters": "auto c = cg::this_cluster();",
     "tensor memory accelerator": 'asm("x"); const CUtensorMap* map;',
     "wgmma": "wgmma::f();",
-    "named barriers": "__barrier_sync_count(1, 64);",
     "mbarrier": "__mbarrier_init(p, 1);",
     "textures or surfaces": "tex2D<float>(t, x, y);",
     "dynamic parallelism": "child<<<1, 32>>>();",
@@ -146,7 +145,7 @@ def test_source_that_cannot_be_emulated_says_why(reason):
 
 @pytest.mark.parametrize(
     "code",
-    ['asm __volatile__("bar.sync 0;");', '__asm__ __volatile__("x");', '__asm("x");', 'asm/**/volatile ("x");',
+    ['asm __volatile__("membar.gl;");', '__asm__ __volatile__("x");', '__asm("x");', 'asm/**/volatile ("x");',
      "\n#define PTX asm volatile\n PTX(\"x\");", "\n#define PTX(text) __asm__ \\\n  volatile(text)\n PTX(\"x\");",
      'as\\\nm("x");'],
 )  # fmt: skip

@@ -108,7 +108,7 @@ def test_what_the_watching_finds_is_the_complaint(tmp_path):
 
 
 def test_a_kernel_that_is_not_emulated_says_why(tmp_path):
-    found = traffic(planted(tmp_path, GREEDY.replace("float sum", 'asm("bar.sync 0;"); float sum')))
+    found = traffic(planted(tmp_path, GREEDY.replace("float sum", 'asm("membar.gl;"); float sum')))
     assert "not emulated: inline PTX" in found.complaint
 
 

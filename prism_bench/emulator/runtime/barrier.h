@@ -76,6 +76,44 @@ int block_barrier_reduce(int kind, int predicate, Site site) {
     return kind == 1 ? block.barrier_true == block.barrier_seen : block.barrier_true > 0;
 }
 
+// A barrier for as many threads as its count says. A warp that is not full counts as 32 threads.
+void named_barrier(unsigned id, unsigned threads, bool waits, Site site) {
+    uninterruptible = 1;
+    Thread* self = scheduler.current;
+    Block& block = *self->block;
+    const unsigned most = 32 * static_cast<unsigned>(block.warps.size());
+    const char* name = waits ? "bar.sync" : "bar.arrive";
+    char text[200] = "";
+    if (id >= named_barriers) snprintf(text, sizeof text, "%s of barrier %u; a block has the barriers 0 to %u", name, id, named_barriers - 1);
+    else if (!threads || threads % 32 || threads > most)
+        snprintf(text, sizeof text, "%s of barrier %u for %u threads; it takes a multiple of 32, at most the block's %u", name, id, threads, most);
+    else if (block.named[id].arrived && block.named[id].threads != threads)
+        snprintf(text, sizeof text, "%s of barrier %u for %u threads; threads wait there for %u (line %d)", name, id, threads,
+                 block.named[id].threads, block.named[id].line);
+    if (*text) stop_launch("named barrier", text, site);
+    NamedBarrier& barrier = block.named[id];
+    barrier.threads = threads;
+    barrier.line = site.line;
+    const auto present = static_cast<uint32_t>(__builtin_popcount(block.warps[self->rank / 32].present));
+    barrier.arrived += self->rank % 32 ? 1 : 33 - present;
+    self->returned = false;
+    self->named = static_cast<uint8_t>(id);
+    if (waits) self->state = State::AtNamedBarrier;
+    observe_named_barrier(*self, id, true);
+    if (barrier.arrived >= threads) {
+        barrier.arrived = 0;
+        note_progress();
+        for (uint32_t rank : block.order) {
+            const Thread& thread = block.threads[rank];
+            if (thread.state != State::AtNamedBarrier || thread.named != id) continue;
+            observe_named_barrier(thread, id, false);
+            make_ready(block, rank);
+        }
+    }
+    if (waits) suspend(self->state, name, site);
+    else uninterruptible = 0;
+}
+
 void grid_barrier(Site site) {
     uninterruptible = 1;
     if (!scheduler.request.cooperative)

@@ -80,6 +80,7 @@ inline void start_block(Block& block, uint64_t number) {
     block.number = number;
     block.next_new = block.ready_head = block.ready_count = block.at_barrier = block.at_grid = block.spinning = block.ran_past = 0;
     block.predicates_true = block.predicates_seen = 0;
+    for (NamedBarrier& barrier : block.named) barrier.arrived = 0;
     block.alive = static_cast<uint32_t>(count);
     for (Thread& thread : block.threads) {
         thread.state = State::New;

@@ -10,6 +10,7 @@ void observe_block_start(Block&) {}
 void observe_block_end(Block&) {}
 void observe_shared_swap(Block*, Block*) {}
 void observe_block_barrier(Block&) {}
+void observe_named_barrier(const Thread&, unsigned, bool) {}
 void observe_grid_barrier() {}
 void observe_warp_barrier(Block&, unsigned, unsigned) {}
 void observe_warp_step(Block&, unsigned) {}

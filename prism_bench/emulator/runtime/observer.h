@@ -10,6 +10,7 @@ void observe_block_start(Block& block);
 void observe_block_end(Block& block);
 void observe_shared_swap(Block* leaving, Block* entering);
 void observe_block_barrier(Block& block);
+void observe_named_barrier(const Thread& thread, unsigned id, bool arrives);
 void observe_grid_barrier();
 void observe_warp_barrier(Block& block, unsigned warp, unsigned lanes);
 void observe_warp_step(Block& block, unsigned warp);

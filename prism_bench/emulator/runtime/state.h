@@ -12,7 +12,7 @@
 
 namespace cuda_cpu {
 
-enum class State : uint8_t { New, Ready, AtBlockBarrier, AtWarp, AtGridBarrier, Spinning, Finished };
+enum class State : uint8_t { New, Ready, AtBlockBarrier, AtNamedBarrier, AtWarp, AtGridBarrier, Spinning, Finished };
 
 struct Block;
 
@@ -37,6 +37,7 @@ struct Thread {
     uint3 index{};
     uint32_t rank = 0;
     State state = State::New;
+    uint8_t named = 0;  // the named barrier at which it waits
     bool returned = false;  // by a `return` since its last barrier: it has exited, and barriers do without it
     const char* waiting_for = "";
     Site site{};
@@ -58,6 +59,13 @@ struct Warp {
     std::vector<Meeting> meetings;
 };
 
+// One of a block's barriers for some of its warps.
+struct NamedBarrier {
+    uint32_t arrived = 0, threads = 0;
+    int line = 0;
+};
+constexpr unsigned named_barriers = 16;
+
 struct Block {
     uint3 index{};
     uint64_t number = 0;
@@ -74,6 +82,7 @@ struct Block {
     uint32_t at_grid = 0;
     uint32_t spinning = 0;
     Site barrier_site{};
+    NamedBarrier named[named_barriers];
     int predicates_true = 0, predicates_seen = 0;
     int barrier_true = 0, barrier_seen = 0;
     std::vector<char> saved_shared;

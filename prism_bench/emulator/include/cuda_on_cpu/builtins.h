@@ -15,6 +15,10 @@ constexpr int warpSize = 32;
 #define __syncthreads_and(predicate) ::cuda_cpu::block_barrier_reduce(1, (predicate) ? 1 : 0, CUDA_CPU_SITE)
 #define __syncthreads_or(predicate) ::cuda_cpu::block_barrier_reduce(2, (predicate) ? 1 : 0, CUDA_CPU_SITE)
 
+// Without a count every thread of the block takes part, as in __syncthreads.
+#define __barrier_sync(id) (static_cast<void>(id), ::cuda_cpu::block_barrier(CUDA_CPU_SITE))
+#define __barrier_sync_count(id, threads) ::cuda_cpu::named_barrier(id, threads, true, CUDA_CPU_SITE)
+
 inline void __threadfence() { cuda_cpu::fence(); }
 inline void __threadfence_block() { cuda_cpu::fence(); }
 inline void __threadfence_system() { cuda_cpu::fence(); }

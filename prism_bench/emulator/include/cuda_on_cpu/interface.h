@@ -4,6 +4,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// Code of the emulator itself must stay invisible to the checks that watch a kernel's accesses. CUDA_CPU_UNWATCHED is for
+// functions that such code calls, and that may be inlined there.
+#if defined(__SANITIZE_THREAD__)
+#define CUDA_CPU_UNWATCHED __attribute__((no_sanitize("thread")))
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CUDA_CPU_UNWATCHED __attribute__((no_sanitize("thread")))
+#endif
+#endif
+#ifdef CUDA_CPU_UNWATCHED
+#define CUDA_CPU_UNCHECKED CUDA_CPU_UNWATCHED __attribute__((noinline))
+#else
+#define CUDA_CPU_UNWATCHED
+#define CUDA_CPU_UNCHECKED inline
+#endif
+
 namespace cuda_cpu {
 
 // A place in the source. `counter` tells apart two barriers on one line.
@@ -34,6 +50,8 @@ void warp_collective(unsigned mask, const char* name, void* slot, Combine combin
 void block_barrier(Site site);
 // The barrier that also counts (0), ands (1) or ors (2) a predicate over the block.
 int block_barrier_reduce(int kind, int predicate, Site site);
+// Arrives at a barrier for some of the block's warps, and unless it only arrives waits for the others.
+void named_barrier(unsigned id, unsigned threads, bool waits, Site site);
 void grid_barrier(Site site);
 
 // The caller is about to `return`; written before each such statement of a kernel's source.
@@ -64,23 +82,26 @@ void wait_for_copies(size_t allowed_pending);
 
 void report_undefined_lane(const Gathering& gathering, unsigned reader, unsigned source);
 [[noreturn]] void stop_misaligned(const char* access, const volatile void* address, size_t alignment, Site site);
-inline void require_aligned(const char* access, const volatile void* address, size_t alignment, Site site) {
+CUDA_CPU_UNWATCHED inline void require_aligned(const char* access, const volatile void* address, size_t alignment, Site site) {
     if (reinterpret_cast<uintptr_t>(address) % alignment) stop_misaligned(access, address, alignment, site);
 }
 [[noreturn]] void stop_launch(const char* kind, const char* message, Site site);
 
 long long nanoseconds();
 
+// A thread that others waited for has come: the launch is not stuck.
+void note_progress();
+
 // Set while a thread must not be preempted: it is inside the runtime, or in the middle of an atomic.
 extern volatile int uninterruptible;
 
 // The empty assembly keeps the compiler from moving accesses to memory out of the section.
 struct Uninterruptible {
-    Uninterruptible() {
+    CUDA_CPU_UNWATCHED Uninterruptible() {
         uninterruptible = uninterruptible + 1;
         asm volatile("" ::: "memory");
     }
-    ~Uninterruptible() {
+    CUDA_CPU_UNWATCHED ~Uninterruptible() {
         asm volatile("" ::: "memory");
         uninterruptible = uninterruptible - 1;
     }
@@ -94,15 +115,3 @@ extern char dynamic_shared[dynamic_shared_limit + 4096];
 
 #define CUDA_CPU_SITE (::cuda_cpu::Site{__FILE__, __LINE__, __COUNTER__})
 #define CUDA_CPU_CALLER ::cuda_cpu::Site::here()
-
-// Code of the emulator itself must stay invisible to the checks that watch a kernel's accesses.
-#if defined(__SANITIZE_THREAD__)
-#define CUDA_CPU_UNCHECKED __attribute__((no_sanitize("thread"), noinline))
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CUDA_CPU_UNCHECKED __attribute__((no_sanitize("thread"), noinline))
-#endif
-#endif
-#ifndef CUDA_CPU_UNCHECKED
-#define CUDA_CPU_UNCHECKED inline
-#endif

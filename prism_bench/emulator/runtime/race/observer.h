@@ -55,6 +55,13 @@ void observe_block_barrier(Block& block) {
     pass_block_barrier(watched(block));
 }
 
+// Who arrives makes known what came before, and who is let go learns what was made known: as at a flag of that barrier.
+void observe_named_barrier(const Thread& thread, unsigned id, bool arrives) {
+    const uint64_t flag = ~(thread.block->number * named_barriers + id);  // no address of memory
+    if (arrives) pass_fence(thread);
+    pass_flag(thread, reinterpret_cast<const volatile void*>(flag), arrives, !arrives);
+}
+
 void observe_grid_barrier() {
     ++order.grid_epoch;
     for (const auto& block : watched_blocks)
