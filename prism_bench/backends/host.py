@@ -160,7 +160,7 @@ def not_interpreted(case: Case) -> str | None:
     """Return why the case's language cannot run it on the CPU, or None where it can."""
     spoken = language(case.spec.language)
     lacked = next((array for array in case.spec.arrays if array.holds_bits and precision_of(array.dtype)), None)
-    if lacked:
+    if lacked and not spoken.interprets_narrow:
         return f"'{lacked.name}' has elements of {lacked.dtype}, which the arrays of {spoken.title}'s interpreter lack"
     reason = spoken.not_emulated()
     if reason or spoken.most_threads is None:

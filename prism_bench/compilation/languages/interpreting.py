@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from prism_bench.spec.dtypes import CARRIED, PAIRS, stored
+
 _MARGIN = 1 << 16  # bytes
 _CANARY = 0xA5
 # Bytes of address space on each side of an array, so that an access far out of bounds is in no other array either.
@@ -57,13 +59,13 @@ class HostTensor:
 
     device = "cpu"
 
-    def __init__(self, array: np.ndarray) -> None:
-        self._array = array
+    def __init__(self, array: np.ndarray, dtype: str = "") -> None:
+        self._array, self._dtype = array, dtype if dtype in set(CARRIED) - set(PAIRS) else ""
 
     @property
-    def dtype(self) -> np.dtype[Any]:
-        """Return the type of the elements."""
-        return self._array.dtype
+    def dtype(self) -> "np.dtype[Any] | str":
+        """Return the type of the elements, by name where the array has the bits of a type that NumPy lacks."""
+        return self._dtype or self._array.dtype
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -98,7 +100,7 @@ class HostTensor:
 
     def clone(self) -> "HostTensor":
         """Return a tensor with a copy of the elements."""
-        return HostTensor(self._array.copy())
+        return HostTensor(self._array.copy(), self._dtype)
 
     def zero_(self) -> "HostTensor":
         """Set every element to zero; return the tensor."""
@@ -106,7 +108,7 @@ class HostTensor:
 
     def fill_(self, value: float) -> "HostTensor":
         """Set every element; return the tensor."""
-        self._array.fill(value)
+        self._array.fill(stored(np.asarray(value), self._dtype) if self._dtype else value)
         return self
 
     def same_bytes(self, other: "HostTensor") -> bool:
@@ -127,7 +129,7 @@ class HostTensor:
 
     def new_empty(self, *_: object, **__: object) -> "HostTensor":
         """Return another view; `set_` changes its memory."""
-        return HostTensor(self._array)
+        return HostTensor(self._array, self._dtype)
 
     def set_(self, storage: "HostTensor", *_: object) -> None:
         """Use the memory of another tensor."""

@@ -66,8 +66,9 @@ class Language(ABC):
     `title` is its name in text, `library` its package. `modules` are the top-level modules that a kernel's file may
     import and that are not imported while the catalogue is read: there they are placeholders, except for the functions
     in `stand_ins` by dotted name, such as `triton.cdiv`. `variables` are set in the process that compiles; the process
-    that interprets has `interpreter_variables` too and takes launches of up to `most_threads`. `parts` are further
-    distributions whose version decides the machine code, by their names in a record.
+    that interprets has `interpreter_variables` too and takes launches of up to `most_threads`, with arrays of bfloat16
+    and 8-bit floats only where it `interprets_narrow` types. `parts` are further distributions whose version decides
+    the machine code, by their names in a record.
     """
 
     title: ClassVar[str]
@@ -77,6 +78,7 @@ class Language(ABC):
     variables: ClassVar[Mapping[str, str]] = {}
     interpreter_variables: ClassVar[Mapping[str, str]] = {}
     most_threads: ClassVar[int | None] = None
+    interprets_narrow: ClassVar[bool] = False
     parts: ClassVar[Mapping[str, str]] = {}
 
     @abstractmethod

@@ -17,8 +17,10 @@ import numpy as np
 
 from prism_bench.compilation.languages.interpreting import HostTensor
 from prism_bench.compilation.languages.language import InterpretedLaunch
+from prism_bench.compilation.languages.triton_narrow import compute_narrow_types
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, SpecError, VerificationFailed
-from prism_bench.spec.launch import Constant
+from prism_bench.spec.dtypes import CARRIED, storage_of, values_of
+from prism_bench.spec.launch import Constant, Passed
 
 # Functions below decorators such as `autotune` and `heuristics`, which choose constants at a launch.
 
@@ -362,7 +364,7 @@ def interpret(module: ModuleType, decorated: Any, launch: InterpretedLaunch) -> 
     """
     instance = launch.instance
     function = jit_function(decorated, instance.function)
-    values = [HostTensor(value) if isinstance(value, np.ndarray) else value for value in launch.values]
+    values = [_passed(*passed) for passed in zip(launch.values, instance.passed, strict=True)]
     free = free_names(function, instance.constants)
     if len(free) != len(values):
         passed = ", ".join(argument.name for argument in instance.passed) or "none"
@@ -381,6 +383,7 @@ def interpret(module: ModuleType, decorated: Any, launch: InterpretedLaunch) -> 
         if isinstance(value, np.ndarray)
     ]
     _replace_libraries()
+    compute_narrow_types()
     _prepare(function, set())
     _check_accesses(builder, _Memory(buffers, lambda: builder.grid_idx))
     named = {name: value for name, value in constants.items() if name in function.arg_names}
@@ -388,6 +391,14 @@ def interpret(module: ModuleType, decorated: Any, launch: InterpretedLaunch) -> 
         function[launch.grid](**arguments, **named)
     except Exception as error:  # whatever a kernel raises when it is interpreted is about this kernel
         raise _described(error, module, str(instance)) from error
+
+
+def _passed(value: Any, argument: Passed) -> Any:
+    """Return an argument as Triton's interpreter takes it; of a number that NumPy lacks the value of its bits."""
+    if isinstance(value, np.ndarray):
+        return HostTensor(value, argument.dtype)
+    is_carried = argument.dtype in CARRIED
+    return values_of(np.asarray(value, storage_of(argument.dtype)), argument.dtype).item() if is_carried else value
 
 
 def free_names(function: Any, constants: Mapping[str, Constant]) -> list[str]:

@@ -32,6 +32,7 @@ from prism_bench.spec.peer import Library
 _TYPES = {
     "float16": "fp16", "bfloat16": "bf16", "float32": "fp32", "float64": "fp64", "int8": "i8", "int16": "i16",
     "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "i1",
+    "float8_e4m3fn": "fp8e4nv", "float8_e5m2": "fp8e5", "int4x2": "u8", "uint4x2": "u8",
 }  # fmt: skip
 _HIDDEN = ("global scratch", "profile scratch")  # pointers that every Triton kernel has behind its own parameters
 _THREADS = 32  # of a warp
@@ -67,6 +68,7 @@ class Triton(Language):
     modules = ("triton", "torch")
     stand_ins = {"triton.cdiv": _cdiv, "triton.next_power_of_2": _next_power_of_2}
     interpreter_variables = {"TRITON_INTERPRET": "1"}
+    interprets_narrow = True
     variables = {"TRITON_ALWAYS_COMPILE": "1", "TRITON_DEFAULT_FP_FUSION": "1"}
 
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
@@ -189,7 +191,7 @@ def _card(metadata: Any, signature: _Signature, architecture: str) -> LaunchCard
 
 
 def _kind(passed: Passed) -> Kind:
-    kinds: dict[str, Kind] = {"bool": "int8", "bfloat16": "uint16"}
+    kinds: dict[str, Kind] = {"bool": "int8", "bfloat16": "uint16", "float8_e4m3fn": "uint8", "float8_e5m2": "uint8"}
     return "pointer" if passed.pointer else kinds.get(passed.dtype, passed.dtype)  # pyright: ignore[reportReturnType]
 
 
