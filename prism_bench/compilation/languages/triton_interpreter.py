@@ -331,7 +331,16 @@ def _replace_libraries() -> None:
     for module in (import_module(_LIBRARIES[1]), library):
         for name, value in list(vars(module).items()):
             setattr(module, name, _interpreted(value, language, library))
-    import_module("triton.runtime.interpreter").interpreter_builder.create_extern_elementwise = _library_call
+    interpreter = import_module("triton.runtime.interpreter")
+    interpreter.interpreter_builder.create_extern_elementwise = _library_call
+    patch_tensor = interpreter._patch_lang_tensor
+
+    def patch(tensor: Any, *scope: Any) -> None:
+        """Let a tensor of one element be an index, where Triton before 3.9 takes its array for a number."""
+        patch_tensor(tensor, *scope)
+        tensor.__index__ = lambda self: int(self.handle.data.item())  # NumPy since 2.4 refuses int(array)
+
+    interpreter._patch_lang_tensor = patch
 
 
 def _prepare(function: Any, seen: set[int]) -> None:

@@ -45,7 +45,7 @@ def compute_narrow_types() -> None:
     handle.__post_init__ = rounded
     for name, operation in _OPERATIONS.items():
         setattr(builder, name, _for_narrow(interpreter, operation, getattr(builder, name)))
-    for name in ("create_atomic_rmw", "create_atomic_cas", "create_dot_scaled"):
+    for name in {"create_atomic_rmw", "create_atomic_cas", "create_dot_scaled"} & set(dir(builder)):
         setattr(builder, name, _refused(name, getattr(builder, name)))
 
 

@@ -25,7 +25,12 @@ spec = KernelSpec(
     source="../../src/kernel.py",
     language="triton",
     entry="kernel",
-    arguments=(In("x", "16 32", {dtype!r}, {fill}), In("w", "32 16", {dtype!r}, {fill}), Out("y", "{shape}", {out!r}), Scalar("by", "bfloat16")),
+    arguments=(
+        In("x", "16 32", {dtype!r}, {fill}),
+        In("w", "32 16", {dtype!r}, {fill}),
+        Out("y", "{shape}", {out!r}),
+        Scalar("by", "bfloat16"),
+    ),
     parameters={{"by": 0.3}},
     launch=lambda rows: Launch(1),
     reference=lambda x, w, by: {reference},
@@ -42,7 +47,7 @@ def kernel(x, w, y, by):
     rows, cols = tl.arange(0, 16), tl.arange(0, 32)
     a = tl.load(x + rows[:, None] * 32 + cols[None, :])
     b = tl.load(w + cols[:, None] * 16 + rows[None, :])
-    {}
+    tl.store({at}, {})
 """
 
 
@@ -55,9 +60,13 @@ def triton(monkeypatch, tmp_path):
     monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
 
 
-def _case(folder: Path, dtype, body, reference, shape="16 32", out=None, fill="normal()"):
+def _case(folder: Path, dtype, stored, reference, shape="16 32", out=None, fill="normal()"):
     spec = SPEC.format(dtype=dtype, reference=reference, shape=shape, out=out or dtype, fill=fill)
-    for path, text in (("src/kernel.py", KERNEL.format(body)), ("bench/ops/kernel.py", spec), ("pyproject.toml", "")):
+    for path, text in (
+        ("src/kernel.py", KERNEL.format(stored, at=AT_Y if shape == "16 16" else AT_X)),
+        ("bench/ops/kernel.py", spec),
+        ("pyproject.toml", ""),
+    ):
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     catalogue = discover(folder / "bench")
@@ -66,30 +75,31 @@ def _case(folder: Path, dtype, body, reference, shape="16 32", out=None, fill="n
     return case
 
 
-STORE = "tl.store(y + rows[:, None] * 32 + cols[None, :], {})"
-EXACT = {
-    "copied": (STORE.format("a"), "x", "16 32", None),
-    "added": (STORE.format("(a.to(tl.float32) + a.to(tl.float32) * 0.125).to(y.dtype.element_ty)"), "rounded(1.125 * x)", "16 32", None),
-    "wider": (STORE.format("a.to(tl.float32)"), "x", "16 32", "float32"),
-    "bits": (STORE.format("a.to(tl.{bits}, bitcast=True).to(a.dtype, bitcast=True)"), "x", "16 32", None),
-    "scalar": (STORE.format("(a.to(tl.float32) * 0 + by)"), "0 * x + by", "16 32", "float32"),
-    "largest": (STORE.format("tl.max(tl.abs(a.to(tl.float32)), 1)[:, None].to(a.dtype) + a * 0"), "np.abs(x).max(1, keepdims=True) + 0 * x", "16 32", None),
-    "product": ("tl.store(y + rows[:, None] * 16 + rows[None, :], tl.dot(a, b))", "np.float32(x @ w)", "16 16", "float32"),
+AT_X, AT_Y = "y + rows[:, None] * 32 + cols[None, :]", "y + rows[:, None] * 16 + rows[None, :]"
+EXACT = {  # what is stored, the reference, the shape and the type of the output
+    "copied": ("a", "x", "16 32", None),
+    "added": ("(a.to(tl.float32) * 1.125).to(y.dtype.element_ty)", "rounded(1.125 * x)", "16 32", None),
+    "wider": ("a.to(tl.float32)", "x", "16 32", "float32"),
+    "bits": ("a.to(tl.{bits}, bitcast=True).to(a.dtype, bitcast=True)", "x", "16 32", None),
+    "scalar": ("a.to(tl.float32) * 0 + by", "0 * x + by", "16 32", "float32"),
+    "largest": ("tl.max(tl.abs(a.to(tl.float32)), 1)[:, None].to(a.dtype) + a * 0",
+                "np.abs(x).max(1, keepdims=True) + 0 * x", "16 32", None),
+    "product": ("tl.dot(a, b)", "np.float32(x @ w)", "16 16", "float32"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("name", EXACT)
 def test_operations_are_those_of_the_values(tmp_path, name, dtype):
-    body, reference, shape, out = EXACT[name]
+    stored, reference, shape, out = EXACT[name]
     bits = "int16" if dtype == "bfloat16" else "int8"
     fill = "integers(-4, 5)" if name == "product" else "normal()"  # sums of these are exact in any order
-    case = _case(tmp_path, dtype, body.replace("{bits}", bits), reference, shape, out, fill)
+    case = _case(tmp_path, dtype, stored.replace("{bits}", bits), reference, shape, out, fill)
     assert passed(verify(open_backend("emulator"), case))
 
 
 def test_sums_of_bfloat16_are_rounded_to_nearest(tmp_path):
-    case = _case(tmp_path, "bfloat16", STORE.format("a + a * a"), "rounded(x + rounded(x * x))")
+    case = _case(tmp_path, "bfloat16", "a + a * a", "rounded(x + rounded(x * x))")
     assert passed(verify(open_backend("emulator"), case))
 
 
@@ -101,7 +111,7 @@ def test_same_kernel_compiles(tmp_path, dtype):
 
 
 def test_operations_without_a_model_are_named_with_their_type(tmp_path):
-    case = _case(tmp_path, "bfloat16", "tl.atomic_add(y + rows[:, None] * 32 + cols[None, :], a)", "x")
+    case = _case(tmp_path, "bfloat16", f"tl.atomic_add({AT_X}, a)", "x")
     with pytest.raises(BackendUnavailable, match=r"kernel.py:10: .*not emulated: atomic rmw with bf16; the comp"):
         verify(open_backend("emulator"), case)
 
@@ -110,7 +120,7 @@ def test_eight_bit_numbers_beyond_the_largest_become_the_largest(tmp_path):
     case = _case(
         tmp_path,
         "float8_e5m2",
-        STORE.format("(a.to(tl.float32) * 1e9).to(tl.float8e5)"),
+        "(a.to(tl.float32) * 1e9).to(tl.float8e5)",
         "np.clip(1e9 * x, -57344, 57344)",
     )
     inputs = {name: values.on(np) for name, values in case.inputs().items()}

@@ -209,3 +209,14 @@ def test_functions_of_libdevice_have_their_values(tmp_path, call, reference):
     function = f"import numpy as np\n\ndef reference(x, special):\n    v = x[:, 0]\n    return {reference}\n\n"
     spec.write_text("from prism_bench import normalising\n" + function + text)
     assert _interpreted(catalogue, "kernel")
+
+
+def test_loops_and_branches_take_numbers_that_a_kernel_computes(tmp_path):
+    lines = (
+        "total = tl.zeros((BLOCK,), tl.float32)",
+        "for k in range(0, tl.cdiv(n, 50)):",
+        "    if k < n // 60:",
+        "        total += tl.load(x + 4 * at, at < n)",
+        "tl.store(y + at, total, at < n)",
+    )
+    assert _interpreted(_written(tmp_path, _kernel(*lines)), "kernel")

@@ -11,7 +11,6 @@ import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.metadata import version
 from types import ModuleType
 from typing import Any
 
@@ -37,8 +36,6 @@ _TYPES = {
 _HIDDEN = ("global scratch", "profile scratch")  # pointers that every Triton kernel has behind its own parameters
 _THREADS = 32  # of a warp
 _MULTIPLE = [["tt.divisibility", 16]]
-# NumPy since which an array of one element is no number, and Triton since which its interpreter does not need that.
-_STRICT, _SQUEEZES = (2, 4), (3, 9)
 
 
 def _cdiv(dividend: int, divisor: int) -> int:
@@ -112,20 +109,11 @@ class Triton(Language):
         """Return why Triton's interpreter cannot run here, or None."""
         if not self.library.is_installed():
             return f"its interpreter comes with Triton, which is not installed ({self._command})"
-        own, arrays = version("triton"), np.__version__
-        if _release(own) < _SQUEEZES and _release(arrays) >= _STRICT:
-            return f"the interpreter of Triton {own} takes arrays for numbers, which NumPy {arrays} refuses"
         return None
 
     def emulate(self, module: ModuleType, launch: InterpretedLaunch) -> None:
         """Run a launch in Triton's interpreter, program after program."""
         interpret(module, self.function_of(module, launch.instance.function), launch)
-
-
-def _release(text: str) -> tuple[int, int]:
-    """Return the first two numbers of a version."""
-    major, minor = text.split(".")[:2]
-    return int(major), int(minor)
 
 
 def _signature(decorated: Any, function: Any, instance: Instance) -> _Signature:
