@@ -204,7 +204,7 @@ def test_cases_of_one_source_keep_their_constants_apart(backend):
 def test_an_interpreter_without_the_type_is_not_asked():
     spec = replace(SPEC.with_variant("bfloat16"), language="numba")
     reason = not_interpreted(Case(spec, spec.workloads["S0"], "S0"))
-    assert "'x' has elements of bfloat16, which the arrays of Triton's interpreter lack" == reason
+    assert "'x' has elements of bfloat16, which the arrays of Numba-CUDA's interpreter lack" == reason
 
 
 def test_pairs_go_there_and_back():

@@ -288,7 +288,7 @@ def _library_function(symbol: str) -> Callable[..., Any]:
 
 def _library_call(library: str, path: str, symbol: str, operands: Sequence[Any], result: Any, pure: bool) -> Any:
     """Return what an external function gives element by element, as the builder's `create_extern_elementwise`."""
-    interpreter = import_module("triton.runtime.interpreter")
+    interpreter: Any = import_module("triton.runtime.interpreter")
     kind, values = result.scalar, [operand.data for operand in operands]
     dtype = interpreter._get_np_dtype(kind)
     if symbol.removeprefix("__nv_") in _BITS:
@@ -331,7 +331,7 @@ def _replace_libraries() -> None:
     for module in (import_module(_LIBRARIES[1]), library):
         for name, value in list(vars(module).items()):
             setattr(module, name, _interpreted(value, language, library))
-    interpreter = import_module("triton.runtime.interpreter")
+    interpreter: Any = import_module("triton.runtime.interpreter")
     interpreter.interpreter_builder.create_extern_elementwise = _library_call
     patch_tensor = interpreter._patch_lang_tensor
 

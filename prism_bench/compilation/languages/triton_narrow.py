@@ -28,7 +28,7 @@ def _precision(dtype: Any) -> Precision | None:
 @cache
 def compute_narrow_types() -> None:
     """Let the interpreter of this process compute with these types."""
-    interpreter = import_module("triton.runtime.interpreter")
+    interpreter: Any = import_module("triton.runtime.interpreter")
     handle, builder = interpreter.TensorHandle, type(interpreter.interpreter_builder)
     numpy_type, fits, checked = interpreter._get_np_dtype, interpreter._validate_np_data_size, handle.__post_init__
 
