@@ -145,9 +145,11 @@ def _with_specifiers(macros: dict[bytes, Macro]) -> dict[bytes, Macro]:
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield a node and its descendants, in the order of the source."""
-    yield node
-    for child in node.children:
-        yield from walk(child)
+    waiting = [node]  # no recursion: a stranger's expression may be nested thousands deep
+    while waiting:
+        inner = waiting.pop()
+        yield inner
+        waiting += reversed(inner.children)
 
 
 def nodes_of(node: Node, *kinds: str) -> Iterator[Node]:
@@ -262,13 +264,15 @@ def items_of(tree: Tree, is_program: bool) -> Iterator[Item]:
             yield item
 
 
-def _outermost(node: Node) -> Iterator[Node]:
-    has_list = any(child.type == "declaration_list" for child in node.children)
-    if node.type not in _CONTAINERS or node.type == "linkage_specification" and not has_list:
-        yield node
-        return
-    for child in node.children:
-        yield from _outermost(child)
+def _outermost(root: Node) -> Iterator[Node]:
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        has_list = any(child.type == "declaration_list" for child in node.children)
+        if node.type in _CONTAINERS and (node.type != "linkage_specification" or has_list):
+            waiting += reversed(node.children)
+        else:
+            yield node
 
 
 def _item(node: Node, tree: Tree, is_program: bool) -> Item | None:

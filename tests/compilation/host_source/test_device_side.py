@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.compilation.host_source.device_side import device_side
-from prism_bench.compilation.host_source.syntax import parse
+from prism_bench.compilation.host_source.syntax import items_of, nodes_of, parse
 from prism_bench.errors import CompilationFailed
 
 PROJECT = Path(__file__).parents[2] / "extensions" / "init" / "sources" / "project" / "src"
@@ -183,3 +183,11 @@ def test_headers_beyond_the_project_are_the_hosts_unless_they_are_for_devices(tm
 def test_an_include_of_no_file_is_cut_only_where_hosts_are_known_to_have_one(tmp_path, include, is_cut):
     left = lines_of(tmp_path, f"#include {include}\n{KERNEL}{MAIN}")
     assert left == ([] if is_cut else [f"#include {include}"]) + ["__global__ void k() {}"]
+
+
+def test_trees_of_any_depth_are_walked_in_the_order_of_the_source():
+    """A recursive reader of 5,000 levels ends in a RecursionError."""
+    nested = parse(Path("deep.cu"), b"int a = " + b"(" * 5000 + b"1" + b")" * 5000 + b" + 2;").root
+    assert [b"1", b"2"] == [number.text for number in nodes_of(nested, "number_literal")]
+    spaces = parse(Path("spaces.cu"), b"namespace a {" * 2000 + b"int b; int c;" + b"}" * 2000)
+    assert ["variable b", "variable c"] == [item.what for item in items_of(spaces, is_program=True)]

@@ -145,8 +145,9 @@ def _loop_depth(body: Node, reader: IndexReader) -> str:
 
 def _rounds_often(node: Node, floats: frozenset[str]) -> bool:
     """Return whether an expression of floats adds what was rounded before: `a * x + b * y`."""
-    if node.child_by_field_name("operator").type not in ("+", "-"):
-        return False
+    sums = [part for part in (node, node.parent) if part is not None and part.type == "binary_expression"]
+    if [part.child_by_field_name("operator").type in ("+", "-") for part in sums] not in ([True], [True, False]):
+        return False  # no sum, or a part of the sum around it, which has the same products
     inner = [part for part in nodes_of(node, "binary_expression") if part != node]
     names = {text_of(name) for name in nodes_of(node, "identifier")}
     in_index = node.parent is not None and node.parent.type == "subscript_argument_list"
@@ -568,7 +569,7 @@ def proposed_reference(
     try:
         translator.run(body)
         proposed = tuple((output.name, _bare(translator.written[output.name])) for output in outputs)
-    except (_NoProposal, KeyError):
+    except (_NoProposal, KeyError, RecursionError):
         return ()
     return proposed if sum(len(text) for _, text in proposed) <= _LONGEST else ()
 

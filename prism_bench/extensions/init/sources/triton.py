@@ -40,6 +40,7 @@ from prism_bench.extensions.init.sources.triton_shapes import Facts, Shapes, sha
 _USUAL_BLOCK, _USUAL_AXIS = 1024, 1024
 _NO_VALUE = "no value in the file"
 _OPERATORS = ("custom_op", "triton_op")
+_DEEPEST, _TOO_DEEP = 250, "expressions are nested too deeply to be read"  # readers go down by Python's own calls
 _NUMBERS = ("float", "eps", "alpha", "beta", "scale", "lr", "epsilon", "sm_scale", "weight_decay")
 _MOST_IN_BLOCK = 1 << 15  # elements of a row that a program has at once: Triton takes up to 1 << 20, registers fewer
 _TYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
@@ -53,10 +54,18 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 def python_file(path: Path, text: str) -> HostFile | Unread:
     """Return a Python file with its syntax tree, or why it has none."""
     try:
-        return HostFile(path, ast.parse(text))
+        tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
         line = getattr(error, "lineno", None) or 1
         return Unread(path, line, f"no Python: {getattr(error, 'msg', error)}")
+    except (RecursionError, MemoryError):  # which of them depends on the version of Python
+        return Unread(path, 1, _TOO_DEEP)
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        last, level = level, [child for node in level for child in ast.iter_child_nodes(node)]
+        if not level:
+            return HostFile(path, tree)
+    return Unread(path, max(getattr(node, "lineno", 1) for node in last), _TOO_DEEP)
 
 
 def scan_files(files: Sequence[HostFile]) -> Scan:

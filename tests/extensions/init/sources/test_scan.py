@@ -189,11 +189,34 @@ def test_files_that_are_no_text_or_no_python_are_listed(tmp_path):
         scan(tmp_path / "gone")
 
 
+DEEP = {
+    "parentheses": "y[0] = " + "(" * 5000 + "x[0]" + ")" * 5000 + ";",
+    "calls": "y[0] = " + "f(" * 2000 + "x[0]" + ")" * 2000 + ";",
+    "sums": "y[0] = " + "+".join(["x[0]"] * 1500) + ";",
+    "blocks": "{" * 2000 + "y[0] = x[0];" + "}" * 2000,
+}
+
+
+@pytest.mark.parametrize("form", DEEP)
+def test_expressions_that_are_nested_deeply_are_read(tmp_path, form):
+    (tmp_path / "deep.cu").write_text(f"__global__ void k(const float* x, float* y) {{ {DEEP[form]} }}\n")
+    sources = scan(tmp_path)
+    assert (["k"], ()) == ([kernel.name for kernel in sources.kernels], sources.unread)
+
+
 def test_a_file_that_cannot_be_read_stops_no_other(tmp_path):
-    (tmp_path / "deep.cu").write_text("__global__ void k(int* y) { y[0] = " + "(" * 3000 + "1" + ")" * 3000 + "; }\n")
-    (tmp_path / "other.cu").write_text("__global__ void other(int* y) { y[0] = 1; }\n")
+    texts = {
+        "spaces.cu": "namespace a {" * 3000 + "__global__ void k(int* y) { y[0] = 1; }" + "}" * 3000,
+        "signs.py": "z = " + "-" * 20_000 + "1\n",
+        "sums.py": "import triton\n\nz = " + "+".join(["1"] * 400) + "\n",
+        "other.cu": "__global__ void other(int* y) { y[0] = 1; }\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
     sources = scan(tmp_path)
     assert ["other"] == [kernel.name for kernel in sources.kernels]
-    assert [("deep.cu", "brackets are nested too deeply to be read")] == [
-        (part.path.name, part.reason) for part in sources.unread
-    ]
+    assert {
+        ("signs.py", 1, "expressions are nested too deeply to be read"),
+        ("spaces.cu", 1, "brackets are nested too deeply to be read"),
+        ("sums.py", 3, "expressions are nested too deeply to be read"),
+    } == {(part.path.name, part.line, part.reason) for part in sources.unread}
