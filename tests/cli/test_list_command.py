@@ -83,3 +83,21 @@ def test_listing_all_kernels_imports_no_compiler():
     modules = done.stderr.splitlines()[-1].split()
     assert not {module.partition(".")[0] for module in modules} & {"triton", "torch", "cutlass", "numba", "warp"}
     assert "prism_bench.cli" in modules and "cuda.tile" not in modules
+
+
+def test_kernels_that_the_emulator_does_not_run_are_named_with_what_it_lacks(shell, tmp_path):
+    folder = tmp_path / "mine" / "arith"
+    shutil.copytree(ROOT / "tests/toys/arith", folder)
+    source = folder / "triple.cu"
+    plain = shell("list", "--catalogue", folder.parent)
+    assert "not emulated" not in plain.out
+    lines = {"asm volatile(\"bar.sync 0;\");": None, "asm volatile(\"membar.gl;\");": "inline PTX",
+             "auto c = cg::this_cluster();": "thread block clusters"}  # fmt: skip
+    kernel = source.read_text()
+    for line, reason in lines.items():
+        source.write_text(f"{kernel}__device__ void more() {{ {line} }}\n")
+        found = shell("list", "--catalogue", folder.parent)
+        notes = [shown for shown in found.out.splitlines() if shown.startswith("not emulated")]
+        assert [f"not emulated: {reason}: triple"] * bool(reason) == notes
+        assert 0 == found.code
+        assert "not emulated" not in shell("list", "--catalogue", folder.parent, "--json").out

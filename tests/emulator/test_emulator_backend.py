@@ -86,6 +86,19 @@ def test_headers_that_a_catalogue_lacks_are_the_built_in_ones(catalogue, tmp_pat
     assert (not own) == passed(verify(EmulatorBackend(), cases[0]))
 
 
+@pytest.mark.parametrize("options", [
+    ("-DFACTOR=3", "--std=c++20"), ("-D", "FACTOR=3", "-std=c++20"), ("--define-macro=FACTOR=3", "--std", "c++20"),
+    ("-DFACTOR=2", "-DFACTOR=3", "--std=c++17", "-std=c++20", "-lineinfo"),
+])  # fmt: skip
+def test_definitions_and_the_standard_of_a_spec_reach_the_compiler(catalogue, options):
+    """Whatever their spelling, and the last of several."""
+    (case, *_) = catalogue("const int i", "static_assert(__cplusplus >= 202002L && FACTOR == 3);\n    const int i")
+    assert passed(verify(EmulatorBackend(), replace(case, spec=replace(case.spec, options=options))))
+    older = replace(case, spec=replace(case.spec, options=("-DFACTOR=3", "--std=c++14")))
+    with pytest.raises(CompilationFailed, match=r"scaled\.cu:3:.*static assertion failed"):
+        verify(EmulatorBackend(), older)
+
+
 def test_finding_fails_the_verification_with_its_place(catalogue):
     cases = catalogue("if (i < n) ", "")
     with pytest.raises(VerificationFailed, match=r"scaled\[n=1000\] on emulator \(race\): out of bounds.*scaled\.cu:4"):

@@ -24,6 +24,8 @@ extern "C" __global__ __launch_bounds__(64, 2) void bounded_before(int* y)
     run(y);
 }
 KERNEL(of_a_macro, 64)
+extern "C" __global__ void __cluster_dims__(2, 3) clustered(int* y) { run(y); }
+extern "C" __global__ __cluster_dims__(16) void __launch_bounds__(64) of_sixteen(int* y) { run(y); }
 struct Shape { static constexpr int THREADS = 64; };
 template <class T, int MORE>
 __global__ void __launch_bounds__(LARGER<T::THREADS, MORE>, MORE < 3 ? 1 : 2)
@@ -33,11 +35,12 @@ __global__ void __launch_bounds__(LARGER<T::THREADS, MORE>, MORE < 3 ? 1 : 2)
 """
 BOUNDED = ("bounded", "bounded_before", "of_a_macro", "of_a_template<Shape, 2>")
 ENTRIES = ("unbounded", "commented", *BOUNDED)
+CLUSTERED = ("clustered", "of_sixteen")
 
 
 @pytest.fixture(scope="module", params=MODES)
 def module(request):
-    built = compile_source(SOURCE, entries=ENTRIES, mode=request.param)
+    built = compile_source(SOURCE, entries=(*ENTRIES, *CLUSTERED), mode=request.param)
     yield built
     built.close()
 
@@ -64,6 +67,20 @@ def test_block_within_the_launch_bounds_runs(module, entry, threads):
     y, passed = arguments(entry)
     assert module.launch(entry, 1, threads, passed).is_clean
     assert y[0] == 1
+
+
+@pytest.mark.parametrize(("entry", "grid", "words"), [
+    ("clustered", (4, 6), ""),
+    ("clustered", (4, 5), "grid (4, 5, 1) is no multiple of its clusters (2, 3, 1)"),
+    ("clustered", 6, "grid (6, 1, 1) is no multiple of its clusters (2, 3, 1)"),
+    ("of_sixteen", 16, "a cluster (16, 1, 1) has 16 blocks; a device takes at most 8 without the attribute"),
+])  # fmt: skip
+def test_clusters_are_portable_and_divide_the_grid(module, entry, grid, words):
+    y, passed = arguments(entry)
+    findings = module.launch(entry, grid, 32, passed).findings
+    assert [("cluster", 1)] * bool(words) == [(finding.kind, len(finding.accesses)) for finding in findings]
+    assert bool(y.any()) == (not words)
+    assert all(words in finding.message for finding in findings)
 
 
 @pytest.mark.parametrize(("grid", "block", "words"), [
