@@ -388,8 +388,9 @@ class Backend(ABC):
         """Return the ways in which the edge `case` is verified, by name: one, unless the backend has stricter ones."""
         return {self.name: self}
 
-    def watch(self, case: Case, inputs: Mapping[str, InputArray]) -> None:
-        """Launch a case with the backend's strictest checks for a limited time; VerificationFailed for a finding."""
+    def strict(self, case: Case) -> "Backend | None":
+        """Return a backend whose launches of a case have all checks, for a limited time; None without more checks."""
+        return None
 
     def peers(self, case: Case) -> tuple[str, ...]:
         """Return the names of the peers that can run here."""

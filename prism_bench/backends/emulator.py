@@ -270,8 +270,8 @@ class EmulatorRunnable(HostRunnable):
 class EmulatorBackend(Backend):
     """Kernels on the CPU in one mode (`fast`, `race`, `address`) and one thread order.
 
-    `isolate` runs them in a child process, which a crash ends instead of this one. A `brief` one ends launches that take
-    long, which is no complaint.
+    `isolate` runs them in a child process, which a crash ends instead of this one. A `brief` one ends launches that
+    take long, which is no complaint.
     """
 
     name = "emulator"
@@ -305,12 +305,9 @@ class EmulatorBackend(Backend):
         """Return whether a finding is only that a brief launch was ended."""
         return self.brief and finding.kind == "no progress"
 
-    def watch(self, case: Case, inputs: Mapping[str, InputArray]) -> None:
-        """Watch every access and the order of threads; an interpreter of another language has checked all it can."""
-        if case.spec.language == CUDA:
-            brief = EmulatorBackend("race", isolate=self.isolate, brief=True)
-            with brief.prepare(case, inputs) as runnable:
-                runnable()
+    def strict(self, case: Case) -> Backend | None:
+        """Every access and the order of threads watched; an interpreter of another language has checked all it can."""
+        return EmulatorBackend("race", isolate=self.isolate, brief=True) if case.spec.language == CUDA else None
 
     def watching(self) -> "EmulatorBackend":
         """Return the backend that repeats a launch with every access watched, apart from this process."""

@@ -89,8 +89,10 @@ class MeasuringSession:
             with phase(VERIFYING):
                 seeds = settings.seeds_of(case)
                 entries = verify_prepared(self._backend, runnable, seeds, known) if self._verifies else []
-                if passed(entries) and self._is_unwatched(case):
-                    self._backend.watch(case, known.inputs(case, seeds[0]))
+                strict = self._backend.strict(case) if passed(entries) and self._is_unwatched(case) else None
+                if strict:
+                    with strict.prepare(case, known.inputs(case, seeds[0])) as watched:
+                        watched()
             if not passed(entries):
                 return self._judged(case, entries)
             if self._timed:

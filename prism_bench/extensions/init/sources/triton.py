@@ -60,12 +60,13 @@ def python_file(path: Path, text: str) -> HostFile | Unread:
         return Unread(path, line, f"no Python: {getattr(error, 'msg', error)}")
     except (RecursionError, MemoryError):  # which of them depends on the version of Python
         return Unread(path, 1, _TOO_DEEP)
-    level: list[ast.AST] = [tree]
+    line, level = 1, [*ast.iter_child_nodes(tree)]
     for _ in range(_DEEPEST):
-        last, level = level, [child for node in level for child in ast.iter_child_nodes(node)]
         if not level:
             return HostFile(path, tree)
-    return Unread(path, max(getattr(node, "lineno", 1) for node in last), _TOO_DEEP)
+        line = max(getattr(node, "lineno", line) for node in level)
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+    return Unread(path, line, _TOO_DEEP)
 
 
 def scan_files(files: Sequence[HostFile]) -> Scan:
