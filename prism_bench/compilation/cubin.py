@@ -89,7 +89,7 @@ _ENTRY = re.compile(r"Compiling entry function '(?P<entry>[^']+)'")
 _STACK = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
 _SHARED = re.compile(r"(\d+) bytes smem")
-_TEXT = ".text."
+_TEXT, _SHARED_MEMORY = ".text.", ".nv.shared."
 _DATA, _ARGUMENTS = (".nv.constant", ".nv.global.init"), ".nv.constant0"
 _BARRIERS = re.compile(r"used (\d+) barriers")
 
@@ -130,6 +130,12 @@ def code_bytes(cubin: bytes, symbols: Collection[str]) -> int:
     """Return the size of the instructions of these entries, in bytes."""
     wanted = {f"{_TEXT}{symbol}" for symbol in symbols}
     return sum(section.size for section in sections(cubin) if section.name in wanted)
+
+
+def has_shared_memory(cubin: bytes) -> bool:
+    """Return whether a function of the cubin declares shared memory, without what the system reserves."""
+    declared = (section for section in sections(cubin) if section.name.startswith(_SHARED_MEMORY))
+    return any(section.size and not section.name.startswith(f"{_SHARED_MEMORY}reserved.") for section in declared)
 
 
 def data_hash(cubin: bytes) -> str:
@@ -328,7 +334,7 @@ _WRITABLE = 1  # SHF_WRITE
 _CALLED_TYPES = ("SHT_INIT_ARRAY", "SHT_FINI_ARRAY", "SHT_PREINIT_ARRAY")
 _CALLED_NAMES = re.compile(r"\.(?:preinit_array|init_array|fini_array|ctors|dtors|init|fini)(?:\.|$)")
 _INDIRECT = ("STT_LOOS", "STT_GNU_IFUNC")  # functions that a loader calls to find others
-_NOT_KEPT = (".nv.shared", ".nv.merc")  # memory of a block; data of debuggers
+_NOT_KEPT = (_SHARED_MEMORY.rstrip("."), ".nv.merc")  # memory of a block; data of debuggers
 
 
 def entry_symbols(cubin: bytes) -> tuple[str, ...]:

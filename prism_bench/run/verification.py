@@ -194,6 +194,13 @@ def compare_outputs(
     return entries
 
 
+def is_compared_on_host(case: Case) -> bool:
+    """Return whether `compare_outputs` compares a case's outputs on the host with every backend."""
+    elements = sum(int(np.prod(case.sizes.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
+    quick = elements <= _HOST_ELEMENTS and (case.sizes.flops or 0) <= _HOST_OPERATIONS
+    return quick or case.is_regime  # CuPy takes a subnormal float for 0
+
+
 def compared_in(backend: Backend, case: Case) -> ModuleType:
     """Return the module of arrays, NumPy or the backend's, in which `compare_outputs` compares a case's outputs."""
     return _place(backend, case)[0]
@@ -201,9 +208,7 @@ def compared_in(backend: Backend, case: Case) -> ModuleType:
 
 def _place(backend: Backend, case: Case) -> tuple[ModuleType, ModuleType]:
     """Return the modules of arrays and of special functions with which the reference is evaluated."""
-    elements = sum(int(np.prod(case.sizes.shape(array.name), dtype=np.int64)) for array in case.spec.arrays)
-    quick = elements <= _HOST_ELEMENTS and (case.sizes.flops or 0) <= _HOST_OPERATIONS
-    on_host = backend.xp is np or quick or case.is_regime  # CuPy takes a subnormal float for 0
+    on_host = is_compared_on_host(case) or backend.xp is np
     return (np, host_special) if on_host else (backend.xp, backend.special)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from prism_bench.errors import SpecError, unknown
 from prism_bench.spec import arguments as byname
 from prism_bench.spec.arguments import Array, Constant, FilledArray, In, InOut, Out, Scalar, Scratch, Size, Struct
-from prism_bench.spec.launch import MAP_SIZE, POINTER_BYTES, Launch, LaunchCard, Requirement, TensorMap, Zero
+from prism_bench.spec.launch import MAP_TYPE, POINTER_BYTES, Launch, LaunchCard, Requirement, TensorMap, Zero
 from prism_bench.spec.metric import Budget
 from prism_bench.spec.peer import KernelCall, Peer, as_peer
 from prism_bench.spec.tolerance import Tolerance, elementwise
@@ -238,7 +238,7 @@ class KernelSpec:
     def passed_bytes(self, step: Launch) -> tuple[int, ...]:
         """Return the bytes of each parameter that a launch passes: of an address, of a tensor map, or of a value."""
         sizes = {argument.name: argument.storage.itemsize for argument in self.arguments}
-        sizes |= {array.name: POINTER_BYTES for array in self.arrays} | {tensor.name: MAP_SIZE for tensor in step.maps}
+        sizes |= {array.name: POINTER_BYTES for array in self.arrays} | {tensor.name: MAP_TYPE.itemsize for tensor in step.maps}
         return tuple(sizes[name] for name in self.passed(step))
 
     def tolerance_of(self, output: str) -> Tolerance:

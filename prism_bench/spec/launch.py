@@ -10,6 +10,8 @@ from numbers import Integral
 from pathlib import Path
 from typing import Literal, get_args
 
+import numpy as np
+
 from prism_bench.errors import SpecError
 from prism_bench.units import count_text
 
@@ -74,10 +76,10 @@ PORTABLE_CLUSTER = 8  # blocks of a cluster; more need an attribute of the kerne
 BLOCK_REGISTERS = 65_536
 COMPILERS_BLOCK = 0  # as `block`: the compiler decides how many threads a block has
 MAP_BYTES = 128  # of a line of a tensor map's box
-MAP_SIZE = 128  # bytes of a CUtensorMap
 POINTER_BYTES = 8
 _PIECE = 16  # bytes: addresses, pitches and the lines of a box are multiples
 _MOST_EXTENT, _MOST_PITCH = 2**32, 2**40 - 1
+MAP_TYPE = np.dtype([("map", np.uint64, 16)])  # a CUtensorMap, which a kernel takes by value
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ from prism_bench.spec import arguments
 from prism_bench.spec.case import Case
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import CUDA, Array, Constant, InOut, Launch, Struct, TensorMap, Zero
-from prism_bench.spec.launch import MAP_BYTES, MAP_SIZE, CardParameter, LaunchCard, beyond_residence
+from prism_bench.spec.launch import MAP_BYTES, MAP_TYPE, CardParameter, LaunchCard, beyond_residence
 from prism_bench.units import count_text
 
 # Launches by card: what another compiler's machine code takes, in its order, with its hidden parameters.
@@ -235,7 +235,6 @@ def _is_array(value: Any) -> bool:
 
 _TYPES = {1: 0, 2: 1, 4: 7}  # CUtensorMapDataType by bytes of an element: UINT8, UINT16, FLOAT32
 _TF32 = 11  # CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
-MAP_TYPE = np.dtype([("map", np.uint64, MAP_SIZE // 8)])  # of which a kernel takes one, by value
 _ALIGNED = 64
 _SWIZZLED, _PROMOTED = 3, 2  # CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_128B
 
@@ -250,7 +249,7 @@ def tensor_map(wanted: TensorMap, buffer: Any, driver: Any = None) -> np.ndarray
     encode = getattr(driver or library(), "cuTensorMapEncodeTiled", None)
     if encode is None:
         raise BackendUnavailable("the driver has no tensor maps (cuTensorMapEncodeTiled): it needs CUDA 12 or later")
-    memory = np.zeros(MAP_SIZE + _ALIGNED, np.uint8)
+    memory = np.zeros(MAP_TYPE.itemsize + _ALIGNED, np.uint8)
     first = -memory.ctypes.data % _ALIGNED
     pitches = [prod(shape[i:]) * size for i in range(len(shape) - 1, 0, -1)]
     kind = _TF32 if wanted.tf32 else _TYPES[size]
@@ -271,7 +270,7 @@ def tensor_map(wanted: TensorMap, buffer: Any, driver: Any = None) -> np.ndarray
     )
     if status:
         raise SpecError(f"{wanted.name}: no tensor map of {buffer.dtype} {buffer.shape} (driver error {status})")
-    return memory[first : first + MAP_SIZE].view(MAP_TYPE)
+    return memory[first : first + MAP_TYPE.itemsize].view(MAP_TYPE)
 
 
 def _numbers(kind: Any, values: Sequence[int]) -> Any:

@@ -12,7 +12,8 @@ import numpy as np
 
 from prism_bench.backends.base import Runnable
 from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable
-from prism_bench.compilation.cubin import Resources, check_card
+from prism_bench.compilation.cubin import Resources, check_card, has_shared_memory
+from prism_bench.compilation.listing import BARRIERS
 from prism_bench.compilation.program import toolchain_of
 from prism_bench.emulator.build import prepared
 from prism_bench.emulator.isolation import ArgumentPlace, pack_arguments
@@ -359,10 +360,14 @@ def contestant_code(parts: Sequence[CompiledPart]) -> ContestantCode:
     carded = {
         part.instance: CardedCode(part.cubin, part.made.card) for part in parts if part.instance and part.made.card
     }
-    barriers = any(part.made.memory_barriers for part in parts)
-    if carded:
-        return ContestantCode(instances=carded, has_memory_barriers=barriers)
-    return ContestantCode(parts[0].cubin, parts[0].made.symbols, has_memory_barriers=barriers)
+    code = ContestantCode(instances=carded) if carded else ContestantCode(parts[0].cubin, parts[0].made.symbols)
+    kinds = [part.made.kinds for part in parts]
+    return replace(
+        code,
+        has_memory_barriers=any(part.made.memory_barriers for part in parts),
+        has_barriers=any(counts is None or counts.get(BARRIERS, 0) for counts in kinds),
+        has_shared_memory=any(has_shared_memory(part.cubin) for part in parts),
+    )
 
 
 # The emulator with launches in the jail

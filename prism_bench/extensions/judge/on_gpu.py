@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cache, partial
 from random import Random
 
@@ -10,7 +10,7 @@ from prism_bench.backends import Backend, open_backend
 from prism_bench.backends.base import Runnable
 from prism_bench.compilation import compile_source
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, ProfilerError
-from prism_bench.extensions.judge.referee.client import ContestantCode, RunnerProcess
+from prism_bench.extensions.judge.referee.client import ContestantCode, KeptRunner, RunnerProcess
 from prism_bench.extensions.judge.referee.referee import Turn
 from prism_bench.extensions.judge.referee.sanitizer import LaunchWatch, installed_watch
 from prism_bench.extensions.judge.referee.session import (
@@ -26,7 +26,7 @@ from prism_bench.extensions.judge.task import HIDDEN, judged_time, least_time
 from prism_bench.extensions.judge.verdict import JudgedTime
 from prism_bench.io.workers import children_of
 from prism_bench.run.peers import PEER_TOLERANCE
-from prism_bench.run.verification import compare_outputs, complaint, passed
+from prism_bench.run.verification import compare_outputs, complaint, is_compared_on_host, passed
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.workload import Workload
@@ -86,7 +86,6 @@ class _PeerClock:
         return judged_time(case, name, "peer", seconds)
 
 
-_RUNNERS = 4  # of the task's own kernel, two of the submission, and one for the machine's state afterwards
 UNWATCHED = "races, accesses out of bounds, reads of memory that nothing wrote"
 
 
@@ -95,7 +94,7 @@ class OnGpu:
 
     `secret` draws seeds and keys. Without `rivals` only the submission is timed, without `peers` only the submission
     and the task's own kernel. `watch` returns the sanitizer. BackendUnavailable if no GPU answers, or if it is in
-    quarantine.
+    quarantine. Judgements of one process may share the runner `trusted`.
     """
 
     def __init__(
@@ -107,11 +106,13 @@ class OnGpu:
         rivals: bool = True,
         watch: Callable[[], LaunchWatch] = installed_watch,
         peers: bool = True,
+        trusted: KeptRunner | None = None,
     ) -> None:
         self._rivals, self._watch, self._peers = rivals, cache(watch), peers
         self._backend = backend or cache(partial[Backend](open_backend, "cuda"))
         self.started: set[int] = set()  # by this process itself, for the task's peers
-        self._session = session or RefereeSession(RunnerProcess, self._backend, Random(f"GPU {secret}"))
+        random = Random(f"GPU {secret}")
+        self._session = session or RefereeSession(RunnerProcess, self._backend, random, trusted=trusted)
 
     @property
     def device(self) -> Device:
@@ -125,12 +126,16 @@ class OnGpu:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Start the processes that `judge` needs, inside a `with` block around it: starting takes seconds."""
-        with ExitStack() as started:
-            with suppress(ProfilerError):  # raised again when it is needed
-                started.enter_context(self._watch().ready())
-            started.enter_context(self._session.ready(_RUNNERS if self._rivals else _RUNNERS - 1))
-            yield
+        """Start the process that launches a submission inside a `with` block around `judge`: starting takes seconds."""
+        try:
+            with self._session.ready(1):
+                yield
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        """End the process that reported the device."""
+        self._session.end()
 
     def judge(self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode) -> RefereeFindings:
         """Judge the submission's cases, and time the task's own kernel and its peers at the same workloads.
@@ -141,11 +146,9 @@ class OnGpu:
         """
         session, phase = self._session, self._session.clock.phase
         with phase("GPU"), closing(session):
-            with (
-                phase("GPU, judge's own context"),
-                suppress(BackendUnavailable),
-            ):  # without it some outputs are not judged
-                self._backend()
+            if not all(map(is_compared_on_host, cases)):
+                with phase("GPU, judge's own context"), suppress(BackendUnavailable):  # else some are not judged
+                    self._backend()
             timed = [Case(task, case.workload, case.label) for case in cases if case.label in TIMED]
             right = self._timed_own(task, timed) if self._rivals else {}
             chosen = [case for case in cases if right.get(case.workload, True) or case.label != HIDDEN]

@@ -166,7 +166,9 @@ class SubmissionTrial:
         """Judge form, machine code and outputs, in this order; stop at the first objection."""
         jail = str(jail_maker()) if self.jailed else "none: the source is trusted"
         before = HostState.now()
-        with workplace(self.submission, self.task, self.yard()) as (moved, root):
+        with ExitStack() as ending, workplace(self.submission, self.task, self.yard()) as (moved, root):
+            if self.gpu:
+                ending.callback(self.gpu.end)
             with self._step("card"):
                 spec = self.spec(moved)
             if spec is not None:
@@ -344,7 +346,7 @@ class SubmissionTrial:
         now = HostState.now()
         if self.gpu is None:
             return now.evidence(before)
-        now = replace(now, processes=now.processes - self.gpu.started)
+        now = replace(now, processes=(now.processes - self.gpu.started) | before.processes)  # others may end
         return now.evidence(before, leaving_out=("descriptors",))
 
     @property

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from prism_bench.backends.cuda.runnable import MAP_TYPE
 from prism_bench.errors import SpecError
 from prism_bench.extensions.judge.referee.buffers import RefereeDevice
 from prism_bench.extensions.judge.referee.messages import FactsAnswer, StepPlan
 from prism_bench.extensions.judge.referee.referee import digest_of
 from prism_bench.spec.inputs import InputArray
-from prism_bench.spec.launch import TensorMap
+from prism_bench.spec.launch import MAP_TYPE, TensorMap
 
 BASE = 1 << 20
 LAUNCHES = count(1)
@@ -37,8 +36,10 @@ class FakeDevice(RefereeDevice):
         return FACTS
 
     def load(self, cubins: Sequence[bytes], symbols: Sequence[tuple[int, str]]) -> dict[str, int]:
-        self._code, self.state = KERNELS[cubins[0].decode()], {}
-        return {"kept": 8} if b"keeps" in cubins[0] else {}
+        self.state = {}
+        for cubin in cubins:
+            self._code = KERNELS[cubin.decode()]
+        return {"kept": 8} if any(b"keeps" in cubin for cubin in cubins) else {}
 
     def restore_variables(self) -> None:
         self.state = {}

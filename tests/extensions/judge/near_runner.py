@@ -1,6 +1,7 @@
 """A runner in this process, on a fake device, for tests of the referee: fixtures, rules, and a session of one case."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 from random import Random
@@ -23,6 +24,7 @@ from tests.extensions.judge.fake_device import FakeDevice
 HERE = Path(__file__).parent
 WRONG = {"wrong": True}
 RULES = RefereeRules(blocks=2, samples=4, warmups=1, launch_seconds=2.0, clock_pause=0.0)
+LARGE = replace(RULES, small_bytes=0, whole=1.0)  # outputs of all sizes count as large
 
 
 class NearRunner:

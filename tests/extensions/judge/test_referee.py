@@ -23,7 +23,7 @@ from prism_bench.spec.kernel import Launch, TensorMap
 from prism_bench.spec.workload import Workload
 from tests.extensions.judge import fake_device, near_runner
 from tests.extensions.judge.fake_device import FakeDevice
-from tests.extensions.judge.near_runner import RULES, judged
+from tests.extensions.judge.near_runner import LARGE, RULES, judged
 
 case, any_parameters = near_runner.case, near_runner.any_parameters  # fixtures
 
@@ -111,6 +111,7 @@ def test_a_kernel_that_is_right_and_not_repeatable_is_compared_in_whole(
         "prism_bench.extensions.judge.referee.session.compare_outputs",
         lambda backend, case, inputs, outputs, seed: compared.append(outputs) or [],
     )
+    monkeypatch.setattr(near_runner, "RULES", LARGE)
     found = judged(case, "differs_in_a_bit")
     assert [] == found.objections
     assert "no" in found.evidence["repeatable"]
@@ -262,6 +263,6 @@ def test_a_launch_that_a_stalled_host_spoiled_is_made_again_on_its_inputs(case: 
 
     found = judged(case, "honest", Stalled)
     assert [] == found.objections
-    assert 3 * (RULES.blocks * (RULES.samples + RULES.warmups)) * 2 == Stalled.launches
+    assert 3 * (RULES.blocks * (RULES.samples + RULES.warmups) + 1) == Stalled.launches
     never = type("Never", (FakeDevice,), {"timed": lambda self, call, cold: None})
     assert "cannot be timed" in judged(case, "honest", never).objections[0].text

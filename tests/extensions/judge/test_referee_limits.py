@@ -10,7 +10,7 @@ from prism_bench.extensions.judge.referee.session import Contestant
 from prism_bench.spec.case import Case
 from tests.extensions.judge import near_runner
 from tests.extensions.judge.fake_device import FakeDevice
-from tests.extensions.judge.near_runner import RULES, judged, session
+from tests.extensions.judge.near_runner import LARGE, RULES, judged, session
 
 case, any_parameters = near_runner.case, near_runner.any_parameters  # fixtures
 
@@ -31,6 +31,7 @@ def test_what_was_not_compared_in_whole_may_be_when_it_is_repeated(case: Case, m
     )
     launches = RULES.blocks * (RULES.samples + RULES.warmups)
     in_blocks = launches - RULES.blocks  # those that are drawn
+    monkeypatch.setattr(near_runner, "RULES", LARGE)
     monkeypatch.setattr(Referee, "_is_whole", lambda referee, case: next(chosen) >= in_blocks)
     assert [] == judged(case, "honest").objections
     assert launches == len(seeds) == len(set(seeds))

@@ -18,7 +18,8 @@ from prism_bench.catalogue.catalogue import edge_cases
 from prism_bench.extensions.judge.jail_client import JailCell
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.referee import session as machine
-from prism_bench.extensions.judge.referee.client import ContestantCode
+from prism_bench.extensions.judge.referee.client import ContestantCode, KeptRunner
+from prism_bench.extensions.judge.referee.referee import RefereeRules
 from prism_bench.extensions.judge.referee.sanitizer import LaunchWatch
 from prism_bench.extensions.judge.referee.session import Contestant, MachineState, RefereeFindings, RefereeSession
 from prism_bench.extensions.judge.submission import read_submission
@@ -31,7 +32,7 @@ from prism_bench.spec.kernel import InOut, KernelSpec
 from prism_bench.spec.workload import Workload
 from tests.extensions.judge import fake_device, near_runner
 from tests.extensions.judge.fake_device import FACTS, FakeDevice
-from tests.extensions.judge.near_runner import HERE, RULES, WRONG, NearRunner, judged
+from tests.extensions.judge.near_runner import HERE, LARGE, RULES, WRONG, NearRunner, judged
 from tests.extensions.judge.watched_device import near
 
 case, any_parameters = near_runner.case, near_runner.any_parameters  # fixtures
@@ -58,7 +59,10 @@ def test_judgements_on_one_device_take_turns(case: Case) -> None:
     assert entered.is_set()
 
 
-def test_two_runners_serve_all_cases_of_a_submission(case: Case) -> None:
+@pytest.mark.parametrize(("rules", "repeating"), [(RULES, 0), (LARGE, 1)])
+def test_one_runner_serves_all_cases_and_another_repeats_large_ones(
+    case: Case, rules: RefereeRules, repeating: int
+) -> None:
     started: list[FakeDevice] = []
 
     def start() -> NearRunner:
@@ -66,9 +70,9 @@ def test_two_runners_serve_all_cases_of_a_submission(case: Case) -> None:
         return NearRunner(started[-1])
 
     cases = [case, Case(case.spec, Workload(n=2000), "hidden")]
-    session = RefereeSession(start, open_backend, Random(5), RULES, state=lambda facts: MachineState())
+    session = RefereeSession(start, open_backend, Random(5), rules, state=lambda facts: MachineState())
     assert cases == session.run(Contestant("sent", "submission", cases, ContestantCode(b"honest", {"add": "add"})))
-    assert 3 == len(started), "one to ask for the device, one to time, one to repeat"
+    assert 2 + repeating == len(started), "one to ask for the device, one to time, one to repeat"
 
 
 def test_launches_of_the_tasks_own_kernel_are_repeated_by_no_other_process(case: Case) -> None:
@@ -78,13 +82,31 @@ def test_launches_of_the_tasks_own_kernel_are_repeated_by_no_other_process(case:
         started.append(FakeDevice())
         return NearRunner(started[-1])
 
-    session = RefereeSession(start, open_backend, Random(5), RULES, state=lambda facts: MachineState())
+    session = RefereeSession(start, open_backend, Random(5), LARGE, state=lambda facts: MachineState())
     for kind in ("kernel", "submission"):
         assert [case] == session.run(Contestant("add", kind, [case], ContestantCode(b"honest", {"add": "add"})))
-    asked, own, timing, repeating = (one.outside["calls"] for one in started)
-    assert 0 == asked
+    own, timing, repeating = (one.outside["calls"] for one in started)
     assert own == timing >= RULES.blocks * (RULES.warmups + RULES.samples)
     assert RULES.blocks * (RULES.warmups + RULES.samples) == repeating
+
+
+def test_a_submission_never_runs_where_the_state_of_the_machine_is_read(case: Case) -> None:
+    started: list[FakeDevice] = []
+
+    def start() -> NearRunner:
+        started.append(FakeDevice())
+        return NearRunner(started[-1])
+
+    trusted, code = KeptRunner(start), ContestantCode(b"honest", {"add": "add"})
+    for kind in ("submission", "submission", "kernel"):
+        session = RefereeSession(
+            start, open_backend, Random(5), RULES, state=lambda facts: MachineState(), trusted=trusted
+        )
+        assert [case] == session.run(Contestant("sent", kind, [case], code))
+        session.close()
+        assert [] == session.findings.objections
+        assert (kind == "kernel") == bool(started[0].outside["calls"])
+    assert 3 == len(started), "judgements share the trusted one; each submission has its own"
 
 
 def test_edges_are_launched_on_a_gpu_too_and_have_no_time(case: Case) -> None:
@@ -262,7 +284,7 @@ def test_runners_start_before_the_emulator_works_and_end_with_a_verdict_without_
             ended.append(self)
 
     def run(trial: SubmissionTrial, spec: KernelSpec, cell: JailCell) -> None:
-        assert (5, 1) == (len(started), len(ended)), "one that reported the device, and those that launch"
+        assert (2, 0) == (len(started), len(ended)), "one that reported the device, and one that launches"
         trial.objections.append(Objection("outputs", "wrong"))
 
     session = RefereeSession(CountedRunner, open_backend, Random(5), RULES, state=lambda facts: MachineState())
@@ -274,4 +296,4 @@ def test_runners_start_before_the_emulator_works_and_end_with_a_verdict_without_
         gpu=OnGpu(session),
     )  # fmt: skip
     assert "wrong" == trial.verdict().ruling
-    assert 5 == len(started) == len(ended)
+    assert 2 == len(started) == len(ended)

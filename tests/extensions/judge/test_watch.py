@@ -6,16 +6,18 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from prism_bench.extensions.judge.referee.client import ContestantCode
+from prism_bench.extensions.judge.referee.client import ContestantCode, case_plan
 from prism_bench.extensions.judge.referee.sanitizer import LaunchWatch, SanitizedRunner, WatchedRunner, WatchRules
 from prism_bench.extensions.judge.referee.session import Contestant, RefereeFindings
 from prism_bench.profilers import tools
 from prism_bench.profilers.tools import CHECKS
-from prism_bench.spec.case import Case
+from prism_bench.spec.case import Case, Device
+from prism_bench.spec.kernel import Launch
 from prism_bench.spec.workload import Workload
 from tests.extensions.judge import near_runner, watched_device
 from tests.extensions.judge.near_runner import session
@@ -151,27 +153,25 @@ def test_sizes_beyond_s0_are_launched_from_the_smallest_on_and_what_is_left_is_n
     assert words.endswith("left out: add[n=600], add[n=3000]")
 
 
-def test_runners_that_were_started_ahead_are_used_once_and_end_unused(case: Case) -> None:
-    started, ended = list[str](), list[str]()
-
-    class Counted(NearWatchedRunner):
-        def __init__(self, check: str) -> None:
-            started.append(check)
-            super().__init__(check)
-
-        def end(self) -> None:
-            ended.append("")
-
-    watch = LaunchWatch(Counted, checks=["memcheck", "racecheck"])  # which larger sizes need
-    with watch.ready():
-        assert ["memcheck", "racecheck"] == started
-        assert ["memcheck", "racecheck"] == watched(case, "honest", watch).watched
-        assert (2, 2) == (len(started), len(ended))
-        assert ["memcheck", "racecheck"] == watched(case, "honest", watch).watched
-        assert (4, 4) == (len(started), len(ended))
-    with watch.ready():
-        assert (6, 4) == (len(started), len(ended))
-    assert (6, 6) == (len(started), len(ended))
+@pytest.mark.parametrize(
+    ("has_barriers", "has_shared_memory", "needless"),
+    [(True, True, []), (False, True, ["synccheck"]), (True, False, ["racecheck"])],
+)
+def test_a_check_without_anything_to_look_at_is_left_out_and_named(
+    case: Case, has_barriers: bool, has_shared_memory: bool, needless: list[str]
+) -> None:
+    started = list[str]()
+    code = ContestantCode(b"honest", {"add": "add"}, has_barriers=has_barriers, has_shared_memory=has_shared_memory)
+    opened = session()
+    opened.watch(
+        Contestant("sent", "submission", [case], code), LaunchWatch(lambda check: started.append(check) or near(check))
+    )
+    assert set(CHECKS) - set(needless) == set(started)
+    assert set(CHECKS) == set(opened.findings.watched)
+    assert bool(needless) == any(name in opened.findings.evidence.get("needless checks", "") for name in needless)
+    shared = replace(case.spec, launch=lambda n: Launch(-(-n // 256), 256, shared=64))
+    plan, _ = case_plan(Case(shared, case.workload, "S0"), Device(), code)
+    assert "racecheck" not in code.needless_checks([plan]), "a launch may give a kernel shared memory"
 
 
 @pytest.fixture

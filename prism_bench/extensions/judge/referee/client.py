@@ -2,7 +2,8 @@
 
 import subprocess
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 from time import perf_counter
@@ -12,7 +13,7 @@ import numpy as np
 
 from prism_bench.backends.cuda.runnable import block_of, card_values, launch_facts, scratch_bytes
 from prism_bench.compilation.cubin import check_sizes, parameter_sizes
-from prism_bench.errors import BackendUnavailable, SpecError, VerificationFailed
+from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.extensions.judge.referee.messages import (
     ANSWERS,
     Answer,
@@ -97,6 +98,42 @@ class RunnerProcess:
         self._worker.kill()
         self._worker.wait()
         self._worker.release()
+
+
+NOTHING = CasePlan("", (), ())  # loaded to free a runner's memory
+_FREEING_SECONDS = 30.0
+
+
+class KeptRunner:
+    """Runner of trusted code for several users in turn: their `end` frees its memory and keeps its process.
+
+    After an error of launched code the next question starts another process.
+    """
+
+    def __init__(self, start: Callable[[], Runner]) -> None:
+        self._start, self._is_loaded = start, False
+        self._runner: Runner | None = None
+
+    def ask(self, question: Question, arrays: Sequence[np.ndarray], limit: float) -> Frame[Answer]:
+        self._runner = self._runner or self._start()
+        self._is_loaded = self._is_loaded or isinstance(question, RunnerLoadQuestion)
+        try:
+            return self._runner.ask(question, arrays, limit)
+        except VerificationFailed:
+            self.close()
+            raise
+
+    def end(self) -> None:
+        if self._is_loaded:
+            with suppress(PrismBenchError):
+                self.ask(RunnerLoadQuestion(NOTHING), (), _FREEING_SECONDS)
+            self._is_loaded = False
+
+    def close(self) -> None:
+        """End the process."""
+        if self._runner:
+            self._runner.end()
+        self._runner, self._is_loaded = None, False
 
 
 class ReadyRunners:
@@ -205,13 +242,24 @@ class CardedCode:
 class ContestantCode:
     """Machine code for the device: for CUDA C++ a cubin and the symbol of each entry, else a cubin per instance.
 
-    It `has_memory_barriers` if instructions arrive at barriers in shared memory, or poll them.
+    It `has_memory_barriers` if instructions arrive at barriers in shared memory, or poll them; `has_barriers` is False
+    if it is known to have no instructions of barriers at all, `has_shared_memory` if it declares no shared memory.
     """
 
     cubin: bytes = b""
     symbols: Mapping[str, str] = field(default_factory=dict[str, str])
     instances: Mapping[Instance, CardedCode] = field(default_factory=dict[Instance, CardedCode])
     has_memory_barriers: bool = False
+    has_barriers: bool = True
+    has_shared_memory: bool = True
+
+    def needless_checks(self, plans: Iterable[CasePlan]) -> list[str]:
+        """Return the sanitizer's checks that have nothing to look at in the launches of the plans.
+
+        Memory that a kernel uses without declaring it is a finding of memcheck, which is never needless.
+        """
+        is_shared = self.has_shared_memory or any(step.shared for plan in plans for step in plan.steps)
+        return [*(() if is_shared else ("racecheck",)), *(() if self.has_barriers else ("synccheck",))]
 
 
 _Triple = tuple[int, int, int]

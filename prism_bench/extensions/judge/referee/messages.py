@@ -6,9 +6,8 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from prism_bench.backends.cuda.runnable import MAP_TYPE
 from prism_bench.io.workers import Refusal
-from prism_bench.spec.launch import TensorMap
+from prism_bench.spec.launch import MAP_TYPE, TensorMap
 
 Role = Literal["input", "inout", "output", "scratch"]
 

@@ -141,8 +141,9 @@ class RefereeRules:
     An untimed case has one block of `checks` launches. A launch may take `launch_seconds`, all launches of a case
     `case_seconds`: beyond them it has no time. Outputs of a block's first launch are compared with the reference in
     whole, as are those of at most `small_bytes`, and a share `whole` of the others, drawn after each launch; the rest
-    is compared by digest. Two clocks that disagree are compared `clock_tries` times, after pauses that grow by
-    `clock_pause` seconds. Without `repeats` no other process repeats the launches: trusted code does the same in each.
+    is compared by digest, and another process repeats its launches. Two clocks that disagree are compared
+    `clock_tries` times, after pauses that grow by `clock_pause` seconds. Without `repeats` no launch is repeated:
+    trusted code does the same each time.
     """
 
     blocks: int = 3
@@ -156,6 +157,14 @@ class RefereeRules:
     clock_tries: int = 5
     clock_pause: float = 0.2
     repeats: bool = True
+
+    def is_small(self, case: RefereedCase) -> bool:
+        """Return whether the outputs of every launch of a case are compared in whole."""
+        return sum(buffer.nbytes for buffer in case.plan.buffers if buffer.is_written) <= self.small_bytes
+
+    def is_repeated_elsewhere(self, case: RefereedCase) -> bool:
+        """Return whether another process repeats the launches of a case."""
+        return self.repeats and case.timed and not self.is_small(case)
 
 
 # Turns on a device that judgements share, and seconds by phase
@@ -233,7 +242,7 @@ AHEAD = 4  # seeds whose inputs are drawn while the device has others
 class Referee:
     """Referee of the cases of a submission, as a context. `random` draws seeds, keys and comparisons.
 
-    `start` starts a runner process: one is timed, and another repeats its launches if the rules ask for it. They serve
+    `start` starts a runner process: one is timed, and another repeats its launches if a case needs that. They serve
     all cases, and end with the first case that has a complaint.
     """
 
@@ -258,13 +267,13 @@ class Referee:
             client.end()
         self._runners, self._facts = [], None
 
-    def _open(self) -> None:
-        """Start the runners, side by side, unless they are running."""
-        if not self._runners:
-            count = 2 if self._rules.repeats else 1
-            self._runners = [RunnerClient(self._start(), self._rules.launch_seconds) for _ in range(count)]
-            for client in self._runners:
-                client.facts()
+    def _open(self, case: RefereedCase) -> None:
+        """Start the missing runners of a case, side by side."""
+        missing = (2 if self._rules.is_repeated_elsewhere(case) else 1) - len(self._runners)
+        started = [RunnerClient(self._start(), self._rules.launch_seconds) for _ in range(missing)]
+        self._runners += started
+        for client in started:
+            client.facts()
 
     def judge(self, case: RefereedCase) -> RefereedTimes:
         """Return times and complaints of a case. A launch that ends its process, or never ends, is a complaint.
@@ -275,7 +284,7 @@ class Referee:
         times, self._spent = RefereedTimes(), 0.0
         try:
             with self._turns.phase("runners"):
-                self._open()
+                self._open(case)
             with DrawnInputs(case.inputs, AHEAD) as self._drawn:
                 self._judge(replace(case, inputs=self._inputs), times)
         except BackendUnavailable:
@@ -312,7 +321,8 @@ class Referee:
                 return
         self._doubt_times(timing, case, times, self._facts)
         if self._rules.repeats:
-            self._replay(self._runners[1], case, times, digests)
+            elsewhere = self._rules.is_repeated_elsewhere(case)
+            self._replay(self._runners[1] if elsewhere else timing, case, times, digests)
 
     def _block(
         self, client: RunnerClient, case: RefereedCase, times: RefereedTimes, digests: dict[int, dict[str, int]]
@@ -363,8 +373,7 @@ class Referee:
 
     def _is_whole(self, case: RefereedCase) -> bool:
         """Return whether outputs are compared in whole; drawn after the launch for large outputs."""
-        size = sum(buffer.nbytes for buffer in case.plan.buffers if buffer.is_written)
-        return not case.timed or size <= self._rules.small_bytes or self._random.random() < self._rules.whole
+        return not case.timed or self._rules.is_small(case) or self._random.random() < self._rules.whole
 
     def _compare(
         self, client: RunnerClient, case: RefereedCase, times: RefereedTimes, *, seed: int, digests: Mapping[str, int]
@@ -411,9 +420,12 @@ class Referee:
 
         This shows work that a launch left out because of its number, or of earlier launches. Work that it leaves out
         because of its inputs is left out again, so the same share of the outputs not yet compared in whole is now.
+        Of a case whose outputs were all compared in whole, one launch shows whether it is repeatable.
         """
         seeds = list(digests)
         self._random.shuffle(seeds)
+        if self._rules.is_small(case):
+            del seeds[1:]
         self._drawn.expect(seeds)
         self._load(client, case)
         for seed in seeds:
@@ -426,7 +438,7 @@ class Referee:
                     self._compare(client, case, times, seed=seed, digests=again[seed])
             if times.complaints:
                 return
-        if not times.repeatable:
+        if not times.repeatable and not self._rules.is_small(case):
             self._judge_unrepeatable(client, case, times, seeds)
 
     def _judge_unrepeatable(

@@ -11,7 +11,7 @@ from importlib import import_module
 import numpy as np
 
 from prism_bench.errors import BackendUnavailable, PrismBenchError, UsageError, VerificationFailed
-from prism_bench.extensions.judge.referee.buffers import Arena, BareArena, RefereeDevice
+from prism_bench.extensions.judge.referee.buffers import Arena, BareArena, LaunchDevice, RefereeDevice
 from prism_bench.extensions.judge.referee.messages import (
     QUESTIONS,
     Answer,
@@ -43,11 +43,10 @@ _Reply = tuple[Answer, Sequence[np.ndarray]]
 class RunnerService:
     """Service that answers questions about a device, which holds the machine code of one case at a time."""
 
-    def __init__(self, device: RefereeDevice) -> None:
+    def __init__(self, device: LaunchDevice) -> None:
         self._device = device
         self._plan: CasePlan | None = None
-        self._arena: Arena | None = None
-        self._is_watched = False
+        self._arena: BareArena | None = None
         self._inputs: dict[str, InputArray] | None = None
         self._calls: list[Callable[[], None]] = []
 
@@ -56,7 +55,7 @@ class RunnerService:
         try:
             match frame.message:
                 case FactsQuestion():
-                    return self._device.facts(), ()
+                    return self._measured.facts(), ()
                 case RunnerLoadQuestion():
                     return self._loaded(frame.message, [array.tobytes() for array in frame.arrays]), ()
                 case InputsQuestion():
@@ -77,15 +76,14 @@ class RunnerService:
             return Refusal.of(error), ()
 
     def _loaded(self, question: RunnerLoadQuestion, cubins: Sequence[bytes]) -> LoadAnswer:
-        plan, self._is_watched = question.plan, question.watched
-        self._plan, self._inputs = plan, None
+        self._plan, self._inputs = (plan := question.plan), None
         symbols = list(dict.fromkeys((step.module, step.symbol) for step in plan.steps if step.symbol))
         variables = self._device.load(cubins, symbols)
-        self._arena = (BareArena if question.watched else Arena)(self._device, plan)
+        self._arena = BareArena(self._device, plan) if question.watched else Arena(self._measured, plan)
         self._calls = []
         return LoadAnswer(variables)
 
-    def _planned_calls(self, arena: Arena) -> Iterator[Callable[[], None]]:
+    def _planned_calls(self, arena: BareArena) -> Iterator[Callable[[], None]]:
         """Yield a function for each step that enqueues it, on the present places of the buffers."""
         for step in self._plan.steps if self._plan else ():
             if step.zero:
@@ -105,22 +103,22 @@ class RunnerService:
         }
 
     def _launched(self, question: RunnerLaunchQuestion) -> RunnerLaunchAnswer:
-        arena, inputs, self._inputs = self._loaded_arena(), self._inputs, None
-        if inputs is None:
+        arena, inputs, self._inputs = self._arena, self._inputs, None
+        if arena is None or inputs is None:
             raise UsageError("no inputs were sent for this launch")
         arena.move(question.key)
         self._calls = list(self._planned_calls(arena))
-        if self._is_watched:
+        if not isinstance(arena, Arena):
             return self._launched_watched(arena, inputs)
-        broken: list[str] = []
+        device, broken = self._measured, list[str]()
         seconds: float | None = None
         for _ in range(_TRIES):
             arena.prepare(inputs, question.key)
-            self._device.restore_variables()
-            self._device.synchronize()
-            seconds = self._device.timed(self._enqueue, cold=question.cold)
+            device.restore_variables()
+            device.synchronize()
+            seconds = device.timed(self._enqueue, cold=question.cold)
             broken += arena.broken()
-            leaves_work = self._device.leftover() > _LEFTOVER_SECONDS
+            leaves_work = device.leftover() > _LEFTOVER_SECONDS
             if broken or (seconds is not None and not leaves_work):
                 break
         else:
@@ -129,7 +127,7 @@ class RunnerService:
             broken.append("it left work behind on the device")
         return RunnerLaunchAnswer(seconds or 0.0, arena.digests(), tuple(broken))
 
-    def _launched_watched(self, arena: Arena, inputs: dict[str, InputArray]) -> RunnerLaunchAnswer:
+    def _launched_watched(self, arena: BareArena, inputs: dict[str, InputArray]) -> RunnerLaunchAnswer:
         """Launch once, without a clock: under a sanitizer no launch can wait on the device for others."""
         arena.prepare(inputs, 0)
         self._device.synchronize()
@@ -150,9 +148,15 @@ class RunnerService:
             call()
 
     def _loaded_arena(self) -> Arena:
-        if self._arena is None:
+        if not isinstance(self._arena, Arena):
             raise UsageError("nothing is loaded")
         return self._arena
+
+    @property
+    def _measured(self) -> RefereeDevice:
+        if not isinstance(self._device, RefereeDevice):
+            raise UsageError("this device launches and measures nothing")
+        return self._device
 
 
 def main(descriptor: str, device: str) -> None:
@@ -163,7 +167,7 @@ def main(descriptor: str, device: str) -> None:
     FrameChannel.inherited(int(descriptor)).serve(QUESTIONS, lambda frame: service()(frame))
 
 
-def _opened(open_device: Callable[[], RefereeDevice]) -> Callable[[Frame[Question]], _Reply]:
+def _opened(open_device: Callable[[], LaunchDevice]) -> Callable[[Frame[Question]], _Reply]:
     """Return the function that answers questions about a device; if the device does not open, it answers with why."""
     try:
         return RunnerService(open_device()).reply

@@ -2,18 +2,18 @@
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from prism_bench.errors import PrismBenchError
 from prism_bench.extensions.judge.machine_code import named
-from prism_bench.extensions.judge.referee.client import RUNNER, Runner, RunnerClient, RunnerProcess
-from prism_bench.extensions.judge.referee.messages import CasePlan
+from prism_bench.extensions.judge.referee.client import NOTHING, RUNNER, Runner, RunnerClient, RunnerProcess
 from prism_bench.extensions.judge.referee.referee import RefereedCase, Turn
 from prism_bench.extensions.judge.task import folder_prefix
 from prism_bench.extensions.judge.verdict import CheckedCase, Objection, printable
@@ -37,7 +37,8 @@ from prism_bench.units import count_text
 
 # A runner under a check of compute-sanitizer
 
-_WATCHED_DEVICE = f"{__package__}.cuda_device:open_watched_device"
+_SMALL_DEVICE = f"{__package__}.driver_device:open_device"
+_LARGE_DEVICE = f"{__package__}.cuda_device:open_watched_device"  # puts large inputs together on the device
 LARGEST_LOG = 8 << 20  # bytes that are read: the stranger chooses the length of kernels' names
 _ENDING_SECONDS = 60.0  # for a tool to write its findings, once its program has ended
 
@@ -49,7 +50,7 @@ class SanitizedRunner(RunnerProcess):
     imitate the tool's.
     """
 
-    def __init__(self, tool: Tool, check: str, device: str = _WATCHED_DEVICE) -> None:
+    def __init__(self, tool: Tool, check: str, device: str = _SMALL_DEVICE) -> None:
         self._folder = TemporaryDirectory(prefix=f"{folder_prefix()}sanitizer-")
         self._log = Path(self._folder.name) / "log"
         self._command = command_to_file(tool, check, self._log)
@@ -106,7 +107,6 @@ _KINDS: Mapping[str, str] = {
 }
 MOST_FINDINGS = 3  # that are named of a case and check
 LONGEST = 300  # characters of a finding, in which a stranger chose the kernels' names
-_NOTHING = CasePlan("", (), ())
 _NO_PLACE = ""  # of output after the end of the last case
 _OF_THE_TOOL = tuple(failure for failure in FAILURES if failure.name in ("device_not_supported", "driver_mismatch"))
 
@@ -167,7 +167,10 @@ class _WatchRun:
 
 
 class LaunchWatch:
-    """Watch that runs `checks` side by side; `larger` has the rules for sizes beyond S0. `start` starts a runner."""
+    """Watch that runs `checks` side by side; `larger` has the rules for sizes beyond S0.
+
+    `start` starts a runner, `start_large` a runner for sizes beyond S0.
+    """
 
     def __init__(
         self,
@@ -175,22 +178,10 @@ class LaunchWatch:
         rules: WatchRules | None = None,
         checks: Sequence[str] = CHECKS,
         larger: WatchRules = _QUICK,
+        start_large: Callable[[str], WatchedRunner] | None = None,
     ) -> None:
-        self._start, self._checks = start, checks
+        self._start, self._start_large, self._checks = start, start_large or start, checks
         self._rules, self._larger = rules or WatchRules(), larger
-        self._ready = dict[str, WatchedRunner]()
-
-    @contextmanager
-    def ready(self) -> Iterator[None]:
-        """Start the runners that every submission needs, inside a `with` block: a runner takes seconds to answer."""
-        try:
-            for check in self._of_larger():
-                with suppress(OSError):
-                    self._ready[check] = self._start(check)
-            yield
-        finally:
-            while self._ready:
-                self._ready.popitem()[1].end()
 
     def watched(
         self,
@@ -200,39 +191,40 @@ class LaunchWatch:
         *,
         has_memory_barriers: bool = False,
         larger: bool = False,
+        needless: Collection[str] = (),
     ) -> WatchFindings:
         """Launch each case once under each check, on the inputs of a seed, within a `turn` on the device.
 
-        Races in code that `has_memory_barriers` are in doubt. `larger` cases are of sizes beyond S0.
+        Races in code that `has_memory_barriers` are in doubt. `larger` cases are of sizes beyond S0. Checks that are
+        `needless`, since the machine code has nothing that they look at, are left out.
         """
-        checks, rules = (self._of_larger(), self._larger) if larger else (self._checks, self._rules)
+        checks = [check for check in self._checks if check not in needless and (not larger or check in _OF_LARGER)]
+        start, rules = (self._start_large, self._larger) if larger else (self._start, self._rules)
         findings, launches = WatchFindings(), _Launches(cases, seed, turn, rules)
         with ThreadPoolExecutor(max(1, len(checks))) as pool:
-            for run in pool.map(lambda check: self._run(check, launches), checks):
+            for run in pool.map(lambda check: _run(check, start, launches), checks):
                 _note(run, [case.plan.name for case in cases], findings, has_memory_barriers=has_memory_barriers)
         return findings
 
-    def _of_larger(self) -> list[str]:
-        return [check for check in self._checks if check in _OF_LARGER]
 
-    def _run(self, check: str, launches: "_Launches") -> _WatchRun:
-        run = _WatchRun(check)
-        try:
-            runner = self._ready.pop(check, None) or self._start(check)
-        except OSError as error:
-            run.why = f"it does not start: {error}"
-            return run
-        with RunnerClient(runner, launches.rules.launch_seconds) as client:
-            try:
-                client.load_watched(_NOTHING, (), launches.rules.start_seconds)
-                launches.launch_all(run, runner, client)
-                status = runner.finish()
-                if status != 0:
-                    run.why = run.why or ("it did not end" if status is None else f"it ended with status {status}")
-            except PrismBenchError as error:
-                run.why = str(error)
-            run.log = runner.log()
+def _run(check: str, start: Callable[[str], WatchedRunner], launches: "_Launches") -> _WatchRun:
+    run = _WatchRun(check)
+    try:
+        runner = start(check)
+    except OSError as error:
+        run.why = f"it does not start: {error}"
         return run
+    with RunnerClient(runner, launches.rules.launch_seconds) as client:
+        try:
+            client.load_watched(NOTHING, (), launches.rules.start_seconds)
+            launches.launch_all(run, runner, client)
+            status = runner.finish()
+            if status != 0:
+                run.why = run.why or ("it did not end" if status is None else f"it ended with status {status}")
+        except PrismBenchError as error:
+            run.why = str(error)
+        run.log = runner.log()
+    return run
 
 
 @dataclass(frozen=True)
@@ -258,7 +250,7 @@ class _Launches:
                 client.load_watched(case.plan, case.cubins)
                 client.give(inputs)
                 client.launch(0)
-                client.load_watched(_NOTHING, ())  # free its memory for others
+                client.load_watched(NOTHING, ())  # free its memory for others
                 spent += time.monotonic() - begin
             run.marks.append((runner.written(), f"{END}{case.plan.name}"))
             run.ended.append(case.plan.name)
@@ -268,7 +260,8 @@ class _Launches:
 def installed_watch(rules: WatchRules | None = None) -> LaunchWatch:
     """Return a watch by the compute-sanitizer of this machine; raise ProfilerFailed if it is not installed."""
     tool = tools.find(TOOL)
-    return LaunchWatch(lambda check: SanitizedRunner(tool, check), rules)
+    large = partial(SanitizedRunner, tool, device=_LARGE_DEVICE)
+    return LaunchWatch(partial(SanitizedRunner, tool), rules, start_large=large)
 
 
 def _marked(log: bytes, marks: Sequence[tuple[int, str]]) -> bytes:

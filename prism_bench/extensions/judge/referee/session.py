@@ -12,10 +12,12 @@ from random import Random
 from typing import Literal
 
 from prism_bench.backends import Backend
+from prism_bench.backends.numpy_reference import open_backend as open_numpy
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, VerificationFailed
 from prism_bench.extensions.judge.machine_code import named
 from prism_bench.extensions.judge.referee.client import (
     ContestantCode,
+    KeptRunner,
     ReadyRunners,
     Runner,
     RunnerClient,
@@ -40,7 +42,7 @@ from prism_bench.io.files import cache_folder, lock, writable_cache, write_atomi
 from prism_bench.measure.plausibility import LaunchWork
 from prism_bench.monitor.nvml import DeviceLost, by_uuid, devices, opened
 from prism_bench.monitor.probe import DeviceReading, Probe
-from prism_bench.run.verification import compare_outputs, compared_in, complaint, passed
+from prism_bench.run.verification import compare_outputs, compared_in, complaint, is_compared_on_host, passed
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.inputs import AnyArray, ArrayModule, InputArray
 from prism_bench.units import bytes_text, time_text
@@ -57,7 +59,7 @@ _SETTLING_READINGS, SETTLING_SECONDS = 20, 0.25
 
 @dataclass(frozen=True)
 class MachineState:
-    """State of a device between two kernels: NVML's `values`, and the results of canary kernels in a fresh process.
+    """State of a device between two kernels: NVML's `values`, and the results of canary kernels in a trusted process.
 
     `unowned` are the bytes of memory in use that no process holds, with old drivers also the reserved bytes. A device
     in a container may list no processes at all (`lists_processes`). `lost` is the reason of a missing answer.
@@ -91,7 +93,7 @@ class MachineState:
 
 
 def machine_state(facts: FactsAnswer) -> MachineState:
-    """Return the state of a device whose facts were reported by a fresh runner, which has ended."""
+    """Return the state of a device whose facts were reported by a runner of trusted code."""
     try:
         with opened() as nvml:
             device = by_uuid(devices(nvml), facts.uuid)
@@ -214,8 +216,9 @@ class RefereeFindings:
 class RefereeSession:
     """Session that runs contestants one after the other. `reference` evaluates the task's reference, in this process.
 
-    `start` starts a runner process, `clock` has the seconds of each step. BackendUnavailable without a device, or if
-    it is in quarantine.
+    `start` starts a runner process, `clock` has the seconds of each step. The runner `trusted`, which sessions may
+    share, reports the state of the machine and runs the task's own kernel, never a submission. BackendUnavailable
+    without a device, or if it is in quarantine.
     """
 
     def __init__(
@@ -225,14 +228,20 @@ class RefereeSession:
         random: Random,
         rules: RefereeRules | None = None,
         state: Callable[[FactsAnswer], MachineState] = machine_state,
+        trusted: KeptRunner | None = None,
     ) -> None:
         self._start, self._reference, self._random = start, reference, random
         self._rules, self._state = rules or RefereeRules(), state
+        self._trusted, self._is_shared = trusted or KeptRunner(start), trusted is not None
         self.findings, self.clock = RefereeFindings(), PhaseClock()
-        with self.clock.phase("GPU, machine before"):
-            self.facts = self._asked()
-            _refuse_quarantined(self.facts.uuid)
-            self._before = state(self.facts)
+        try:
+            with self.clock.phase("GPU, machine before"):
+                self.facts = self._asked()
+                _refuse_quarantined(self.facts.uuid)
+                self._before = state(self.facts)
+        except BaseException:
+            self.end()
+            raise
         self.findings.evidence["device"] = f"{self.facts.device} {self.facts.uuid}".strip()
 
     @property
@@ -258,9 +267,10 @@ class RefereeSession:
         """
         right: list[Case] = []
         rules = self._rules if contestant.kind == "submission" else replace(self._rules, repeats=False, whole=0.0)
+        start = self._start if contestant.kind == "submission" else lambda: self._trusted
         whose = f"GPU, {contestant.kind}"
         turns = DeviceTurns(lambda: device_turn(self.facts.uuid), self.clock, whose)
-        with self.clock.phase(whose), Referee(self._start, self._random, rules, turns) as referee:
+        with self.clock.phase(whose), Referee(start, self._random, rules, turns) as referee:
             for case in contestant.cases:
                 times = self._judged(referee, contestant, case)
                 if times and not times.complaints:
@@ -287,7 +297,11 @@ class RefereeSession:
             return WatchFindings()
         seed, turn = self._random.getrandbits(31), lambda: device_turn(self.facts.uuid)
         barriers = contestant.code.has_memory_barriers
-        findings = watch.watched(refereed, seed, turn, has_memory_barriers=barriers, larger=larger)
+        needless = contestant.code.needless_checks(case.plan for case in refereed)
+        findings = watch.watched(refereed, seed, turn, has_memory_barriers=barriers, larger=larger, needless=needless)
+        if findings.complete and needless:
+            findings.complete += needless
+            self.findings.evidence["needless checks"] = f"{', '.join(needless)}: the machine code has nothing for them"
         self.findings.checked += findings.checked
         self.findings.objections += findings.objections
         return findings
@@ -325,14 +339,21 @@ class RefereeSession:
         """Compare the machine with its state before; put the device into quarantine if it differs each time."""
         with self.clock.phase("GPU, machine afterwards"):
             complaints = self._complaints()
-            for _ in range(_AGAIN):
-                complaints = self._complaints() if complaints else complaints
+            for _ in range(_AGAIN if complaints else 0):
+                self._trusted.close()  # a fresh process looks again
+                complaints = complaints and self._complaints()
+            self.end()
         if complaints:
             path = quarantine(self.facts.uuid, "; ".join(complaints))
             self.findings.objections += [Objection("state of the machine", text) for text in complaints]
             self.findings.evidence["quarantine"] = f"{'; '.join(complaints)} ({path})"
         else:
             self.findings.evidence["machine afterwards"] = "as before: errors, clocks, memory, canaries"
+
+    def end(self) -> None:
+        """End the trusted runner, unless other sessions share it."""
+        if not self._is_shared:
+            self._trusted.close()
 
     def _complaints(self) -> list[str]:
         """Return the changes of the machine as texts."""
@@ -342,8 +363,8 @@ class RefereeSession:
             return [f"the device does not answer: {error}"]
 
     def _asked(self) -> FactsAnswer:
-        """Return the facts that a fresh runner reports in its turn; end the runner."""
-        with RunnerClient(self._start(), self._rules.launch_seconds) as client:
+        """Return the facts that the trusted runner reports in its turn."""
+        with RunnerClient(self._trusted, self._rules.launch_seconds) as client:
             try:
                 with device_turn(client.facts().uuid):
                     return client.facts()
@@ -351,12 +372,14 @@ class RefereeSession:
                 raise BackendUnavailable(f"no runner for the GPU: {error}") from None
 
     def _refereed(self, case: Case, code: ContestantCode) -> RefereedCase:
+        reference = open_numpy if is_compared_on_host(case) else self._reference  # a small case opens no context
+
         def fault(seed: int, inputs: Mapping[str, InputArray], outputs: Mapping[str, AnyArray]) -> str:
-            entries = compare_outputs(self._reference(), case, inputs, outputs, seed)
+            entries = compare_outputs(reference(), case, inputs, outputs, seed)
             return "" if passed(entries) else complaint(case, WHERE, entries)
 
         def arrays() -> ArrayModule:
-            return compared_in(self._reference(), case)
+            return compared_in(reference(), case)
 
         outputs = case.spec.outputs
         written = sum(case.sizes.elements(array.name)[1] * array.storage.itemsize for array in outputs)
