@@ -5,15 +5,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
-from rich.console import Group, RenderableType
-from rich.text import Text
 
 from prism_bench.extensions.judge.defences import DEFENCES
-from prism_bench.report.templating import environment
 from prism_bench.units import count_text, time_text
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+# `jinja2` and `rich` are imported where a page or a text is made: jailed processes and runners need neither.
 
 Ruling = Literal["right", "wrong", "refused", "unchecked"]
 TimeKind = Literal["submission", "kernel", "peer", "ceiling"]
@@ -247,6 +249,8 @@ _RULINGS: dict[Ruling, tuple[str, str]] = {
 
 def page_html(verdict: JudgeVerdict) -> str:
     """Return the page of a verdict."""
+    from prism_bench.report.templating import environment
+
     style, meaning = _RULINGS[verdict.ruling]
     return (
         environment()
@@ -267,6 +271,8 @@ def page_html(verdict: JudgeVerdict) -> str:
 
 def leaderboard_html(task: str, rows: Sequence[BatchRow]) -> str:
     """Return the page of many submissions to a task, with links to the verdicts' pages in the same folder."""
+    from prism_bench.report.templating import environment
+
     styled = [(row, _RULINGS[row.ruling][0]) for row in rows]
     right = sum(row.ruling == "right" for row in rows)
     return environment().get_template("judge/leaderboard.html").render(task=task, rows=styled, right=right)
@@ -283,8 +289,11 @@ def verdict_json(verdict: JudgeVerdict) -> dict[str, Any]:
     return {"score": verdict.score, "reasons": list(verdict.reasons), **msgspec.to_builtins(verdict)}
 
 
-def verdict_view(verdict: JudgeVerdict) -> RenderableType:
+def verdict_view(verdict: JudgeVerdict) -> "RenderableType":
     """Return the verdict: the ruling, objections, checks by place, code, times, and everything not judged."""
+    from rich.console import Group
+    from rich.text import Text
+
     head = Text(printable(f"{verdict.submission} for {verdict.task}: ")) + Text(verdict.ruling, _STYLES[verdict.ruling])
     lines = (printable(line).replace("\n", "\n    ") for line in _lines(verdict))  # none looks like another
     return Group(head, *(Text(f"  {line}") for line in lines))

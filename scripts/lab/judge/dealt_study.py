@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 from typing import TypeVar
 
 from prism_bench.errors import BackendUnavailable, UsageError
@@ -149,3 +150,41 @@ def _end(running: Sequence[WorkerProcess]) -> None:
 
 def _alive(running: Sequence[WorkerProcess]) -> Iterator[WorkerProcess]:
     return (one for one in running if one.is_alive())
+
+
+# Contexts: each process that opens a GPU has one, and the driver makes one after another.
+
+_DEVICES = "/dev/nvidia-uvm"  # which the driver opens with a process's first context
+_SECONDS = 0.05  # between two looks: a context lasts for longer
+
+
+class DeviceContexts:
+    """Processes of this host that had a GPU open within a `with` block, by number and time of start."""
+
+    def __init__(self, processes: Path = Path("/proc")) -> None:
+        self._processes, self._over = processes, Event()
+        self.seen: set[tuple[str, str]] = set()
+        self._thread = Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> "DeviceContexts":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._over.set()
+        self._thread.join()
+        self.look()
+
+    def look(self) -> None:
+        """Add the processes that have a GPU open now."""
+        for process in self._processes.glob("[0-9]*"):
+            with suppress(OSError, IndexError):  # it has ended
+                started = (process / "stat").read_text().rpartition(")")[2].split()[19]
+                if (process.name, started) in self.seen:
+                    continue
+                if any(str(file.readlink()).startswith(_DEVICES) for file in (process / "fd").iterdir()):
+                    self.seen.add((process.name, started))
+
+    def _look(self) -> None:
+        while not self._over.wait(_SECONDS):
+            self.look()

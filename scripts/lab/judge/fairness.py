@@ -11,7 +11,16 @@ from time import perf_counter
 
 import msgspec
 
-from lab.judge.dealt_study import NOT_ALL, DealtStudy, add_part_options, at_least_one, chosen_gpus, claimed, passed_on
+from lab.judge.dealt_study import (
+    NOT_ALL,
+    DealtStudy,
+    DeviceContexts,
+    add_part_options,
+    at_least_one,
+    chosen_gpus,
+    claimed,
+    passed_on,
+)  # fmt: skip
 from lab.judge.study_summary import write_summary
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import Catalogue, of_project
@@ -19,6 +28,7 @@ from prism_bench.catalogue.catalogue import edge_cases, timed_cases
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError, UsageError, unknown
 from prism_bench.extensions.judge.judging import JudgedForm, judged_form, read_forms
 from prism_bench.extensions.judge.on_gpu import OnGpu
+from prism_bench.extensions.judge.referee.client import KeptRunner, RunnerProcess
 from prism_bench.extensions.judge.submission import read_submission, spec_card, write_submission
 from prism_bench.extensions.judge.task import JudgeTask, hidden_cases, variant_task
 from prism_bench.extensions.judge.trial import SubmissionTrial
@@ -51,12 +61,13 @@ class FairnessStudy:
     labels: Sequence[str] = LABELS
     jailed: bool = True
     backend: Callable[[], Backend] = field(default_factory=lambda: cache(partial[Backend](open_backend, "cuda")))
+    trusted: KeptRunner = field(default_factory=lambda: KeptRunner(RunnerProcess))
 
     def judged(self, spec: KernelSpec) -> JudgedForm:
         """Return what the judge answers to a form that judges itself."""
         if spec.requires is not None and not self.gpu:
             return JudgedForm(spec.name, "no card", "it has instructions of one architecture: only a GPU runs them")
-        gpu = OnGpu(None, SECRET, self.backend, rivals=False) if self.gpu else None
+        gpu = OnGpu(None, SECRET, self.backend, rivals=False, trusted=self.trusted) if self.gpu else None
         with temporary_folder("prism-judge-card-") as folder:
             try:
                 card = spec_card(spec, self._cases(spec), gpu.device if gpu else None)
@@ -94,7 +105,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Judge the forms, print each and the rate; 1 where an honest one was rejected, 3 where some have no answer."""
     chosen, begin = _parser().parse_args(arguments), perf_counter()
     try:
-        return _reported(chosen, *_rows(chosen), begin=begin)
+        with DeviceContexts() as contexts:
+            rows, lacking = _rows(chosen)
+        if chosen.gpus and rows:
+            seconds = perf_counter() - begin
+            print(f"{len(rows) / seconds:.2f} forms a second, {len(contexts.seen) / len(rows):.1f} contexts a form")
+        return _reported(chosen, rows, lacking, begin=begin)
     except (PrismBenchError, OSError, msgspec.DecodeError) as error:
         print(error, file=sys.stderr)
         return error.exit_code if isinstance(error, PrismBenchError) else 2
@@ -212,6 +228,19 @@ def _judged_all(
     """Judge the forms; the table is written after each, so that a break costs one form."""
     end, rows = perf_counter() + chosen.seconds, {row.form: row for row in kept}
     study = FairnessStudy(catalogue, chosen.gpu, chosen.labels, not chosen.trust_source)
+    try:
+        return _judged_by(study, chosen, specs, rows, end)
+    finally:
+        study.trusted.close()
+
+
+def _judged_by(
+    study: FairnessStudy,
+    chosen: argparse.Namespace,
+    specs: Sequence[KernelSpec],
+    rows: dict[str, JudgedForm],
+    end: float,
+) -> list[JudgedForm]:
     for spec in specs:
         if perf_counter() > end:
             break

@@ -35,31 +35,31 @@ class FakeDriver:
         def function(*arguments: Any) -> int:
             self.asked.append(name)
             status = self.statuses.get(name, 0)
-            return status or getattr(self, f"_{name}", lambda *_: 0)(*arguments)
+            return status or getattr(self, f"_{name.lower()}", lambda *_: 0)(*arguments)
 
         if name.startswith("_"):
             raise AttributeError(name)
         return function
 
-    def _cuMemAlloc_v2(self, address: Any, size: ctypes.c_size_t) -> int:
+    def _cumemalloc_v2(self, address: Any, size: ctypes.c_size_t) -> int:
         memory = ctypes.create_string_buffer(size.value)
         address._obj.value = ctypes.addressof(memory)
         self.memory[ctypes.addressof(memory)] = memory
         return 0
 
-    def _cuMemFree_v2(self, address: ctypes.c_uint64) -> int:
+    def _cumemfree_v2(self, address: ctypes.c_uint64) -> int:
         del self.memory[address.value]
         return 0
 
-    def _cuMemsetD8_v2(self, address: ctypes.c_uint64, value: ctypes.c_ubyte, size: ctypes.c_size_t) -> int:
+    def _cumemsetd8_v2(self, address: ctypes.c_uint64, value: ctypes.c_ubyte, size: ctypes.c_size_t) -> int:
         ctypes.memset(address.value, value.value, size.value)
         return 0
 
-    def _cuMemcpyHtoD_v2(self, address: ctypes.c_uint64, source: ctypes.c_void_p, size: ctypes.c_size_t) -> int:
+    def _cumemcpyhtod_v2(self, address: ctypes.c_uint64, source: ctypes.c_void_p, size: ctypes.c_size_t) -> int:
         ctypes.memmove(address.value, source.value or 0, size.value)
         return 0
 
-    def _cuLaunchKernel(self, function: Any, *rest: Any) -> int:
+    def _culaunchkernel(self, function: Any, *rest: Any) -> int:
         assert (2, 1, 1, 3, 1, 1, 64) == tuple(extent.value for extent in rest[:7])
         _, parameters, extra = rest[7:]
         assert extra is None

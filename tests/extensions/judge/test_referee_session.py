@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from random import Random
+from typing import Literal
 
 import msgspec
 import pytest
@@ -98,7 +99,8 @@ def test_a_submission_never_runs_where_the_state_of_the_machine_is_read(case: Ca
         return NearRunner(started[-1])
 
     trusted, code = KeptRunner(start), ContestantCode(b"honest", {"add": "add"})
-    for kind in ("submission", "submission", "kernel"):
+    kinds: tuple[Literal["submission", "kernel"], ...] = ("submission", "submission", "kernel")
+    for kind in kinds:
         session = RefereeSession(
             start, open_backend, Random(5), RULES, state=lambda facts: MachineState(), trusted=trusted
         )

@@ -46,6 +46,9 @@ class SeeingGpu(OnGpu):
     def ready(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def end(self) -> None:
+        pass
+
     def judge(self, spec: KernelSpec, task: KernelSpec, cases: Sequence[Case], code: ContestantCode) -> RefereeFindings:
         self.launched = [case for case in cases if case.plan.entries(self.device)][self._unseen :]
         return RefereeFindings(checked=[CheckedCase(case.name, WHERE, True) for case in self.launched])

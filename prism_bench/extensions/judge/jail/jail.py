@@ -19,7 +19,6 @@ import msgspec
 
 import prism_bench
 from prism_bench.errors import BackendUnavailable
-from prism_bench.io.workers import environment
 
 _SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/ld.so.cache", "/etc/alternatives")
 _PASSED_ON = ("LANG", "LC_ALL", "TZ")
@@ -132,6 +131,8 @@ def jail_maker() -> Maker:
 
 def _complaint(maker: Maker) -> str | None:
     """Return why a trial failed; None if it succeeded."""
+    from prism_bench.io.workers import environment  # neither stage of a jail imports NumPy
+
     jail = Jail.over()
     command = jail.command("prism_bench.extensions.judge.jail.jail", (), maker)
     variables = jail.variables({"PYTHONPATH": environment()["PYTHONPATH"]})
