@@ -48,6 +48,7 @@ def command(
     --fail-on-change also where code, launch or inputs changed or the old side does not compile. A record has no
     launches and inputs, and a table only resources.
     """
+    from prism_bench.compilation.program import require_known
     from prism_bench.report.terminal.verification import compile_json, compile_table, complaint_lines, cuts_json
     from prism_bench.workflows import compile_table as check
 
@@ -55,7 +56,7 @@ def command(
     table = _table(against, write=write)
     stored = check.read_table(table)
     architectures = tuple(arch) if arch else check.ARCHITECTURES
-    check.require_known(architectures)
+    require_known(architectures)
     cuts = _shown_cuts(kernels, patterns, json) if verbose else None
     if against and not write:
         _end_against(against, kernels, patterns, architectures, fail_on_change=fail_on_change, json=json)

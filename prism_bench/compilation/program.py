@@ -25,7 +25,7 @@ from prism_bench.compilation.host_source.device_side import C_HEADERS, with_impl
 from prism_bench.compilation.listing import CompiledEntry
 from prism_bench.compilation.prebuilt import Compiled, prebuilt_code
 from prism_bench.compilation.sources import python_texts, without_comments
-from prism_bench.errors import CompilationFailed
+from prism_bench.errors import BackendUnavailable, CompilationFailed, UsageError
 from prism_bench.io.documents import json_text
 from prism_bench.io.files import cache_errors, cache_folder, first_in, shared_with, write_atomically
 
@@ -117,6 +117,21 @@ def nvrtc_version() -> str:
 def nvrtc_architectures() -> tuple[int, ...]:
     """Return the compute capabilities for which NVRTC compiles, such as 90; raise BackendUnavailable without NVRTC."""
     return compiler_module.load().architectures()
+
+
+def require_known(architectures: Iterable[str]) -> None:
+    """Raise UsageError for an architecture that is not a number such as 90, or unknown to the compiler, if any."""
+    try:
+        known = nvrtc_architectures()
+    except BackendUnavailable:
+        known = ()
+    for architecture in architectures:
+        number = architecture.rstrip("af")
+        if not number.isdigit():
+            raise UsageError(f"architecture '{architecture}' is not a number such as 90")
+        if known and int(number) not in known:
+            listed = ", ".join(map(str, known))
+            raise UsageError(f"architecture '{architecture}' is none that NVRTC {nvrtc_version()} knows: {listed}")
 
 
 def compile_source(

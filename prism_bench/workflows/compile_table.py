@@ -12,7 +12,7 @@ from typing import Any, Literal
 from prism_bench.analysis.build_identity import BuildIdentity, build_change
 from prism_bench.analysis.compare.selection import ChangeReason, SelectedCase
 from prism_bench.catalogue import Catalogue
-from prism_bench.compilation import nvrtc_architectures, nvrtc_version
+from prism_bench.compilation import nvrtc_version
 from prism_bench.compilation.cubin import ElfEntry, Resources, code_bytes, elf_entries
 from prism_bench.compilation.host_source.device_side import Cut
 from prism_bench.compilation.languages import BuildRequest, BuiltCode, build, build_request, language, request_of
@@ -438,21 +438,6 @@ def merged_table(stored: Iterable[CompileRow], rows: Iterable[CompileRow], known
     fresh = {(row.kernel, row.architecture) for row in rows}
     kept = [row for row in stored if row.kernel.partition(":")[0] in known]
     return [row for row in kept if (row.kernel, row.architecture) not in fresh] + rows
-
-
-def require_known(architectures: Iterable[str]) -> None:
-    """Raise UsageError for an architecture that is not a number such as 90, or unknown to the compiler, if any."""
-    try:
-        known = nvrtc_architectures()
-    except BackendUnavailable:
-        known = ()
-    for architecture in architectures:
-        number = architecture.rstrip("af")
-        if not number.isdigit():
-            raise UsageError(f"architecture '{architecture}' is not a number such as 90")
-        if known and int(number) not in known:
-            listed = ", ".join(map(str, known))
-            raise UsageError(f"architecture '{architecture}' is none that NVRTC {nvrtc_version()} knows: {listed}")
 
 
 # Changes since a commit, a run record or a stored table; no GPU is needed.

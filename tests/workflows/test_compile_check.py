@@ -7,6 +7,7 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.compilation import nvrtc_architectures, nvrtc_version
+from prism_bench.compilation.program import require_known
 from prism_bench.errors import BackendUnavailable, ResultsError, UsageError
 from prism_bench.spec.kernel import CUDA
 from prism_bench.workflows.compile_table import (
@@ -19,7 +20,6 @@ from prism_bench.workflows.compile_table import (
     merged_table,
     missing_compiler,
     read_table,
-    require_known,
     whole_kernels,
     worsened,
     write_table,

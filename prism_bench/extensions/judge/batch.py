@@ -27,13 +27,13 @@ from prism_bench.extensions.judge.verdict import (
     readable,
 )
 from prism_bench.io.files import write_atomically
-from prism_bench.io.workers import WorkerEnvironment, WorkerProcess
+from prism_bench.io.workers import WorkerEnvironment, WorkerProcess, usable_cores
 from prism_bench.monitor.nvml import VISIBLE, devices, opened, visible
 from prism_bench.report.site.page import file_name
 
 _CANDIDATE_SECONDS, _LEAVING_SECONDS = 1800.0, 15.0  # of a judgement, and for its clean-up after a signal
 _TIMED = ("right", "unchecked")  # rulings of submissions that a GPU launches
-_CORES_OF_CANDIDATE = 4  # that a candidate keeps busy without a GPU
+_CORES_OF_CANDIDATE = 4  # that a candidate keeps busy, most of the time without the GPU
 
 
 class Judging(Protocol):
@@ -242,9 +242,9 @@ def open_gpus() -> list[str]:
     return uuids
 
 
-def slots() -> list[str]:
-    """Return a place for each candidate that is judged at the same time without a GPU."""
-    return [""] * max(1, (os.cpu_count() or 1) // _CORES_OF_CANDIDATE)
+def slots(gpus: Sequence[str] = ("",)) -> list[str]:
+    """Return the GPU of each candidate that is judged at the same time, "" without one; those of a GPU take turns."""
+    return [*gpus] * max(1, usable_cores() // (_CORES_OF_CANDIDATE * len(gpus)))
 
 
 def leaderboard_lines(rows: Sequence[BatchRow]) -> Iterator[str]:

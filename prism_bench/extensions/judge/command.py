@@ -87,7 +87,7 @@ def _is_folder(output: Sequence[Path] | None) -> bool:
 
 def _passed_on(arch: Sequence[str], trust_source: bool, gpu: bool, catalogue: Path | None) -> list[str]:
     """Return the options for the command of each candidate."""
-    from prism_bench.workflows.compile_table import require_known
+    from prism_bench.compilation.program import require_known
 
     require_known(arch)
     flags = [*(("--trust-source",) if trust_source else ()), *(("--gpu",) if gpu else ())]
@@ -107,7 +107,7 @@ def _judge_many(
 
     from prism_bench.extensions.judge.batch import JudgeBatch, JudgingProcesses, leaderboard_lines, open_gpus, slots
 
-    gpus = open_gpus() if "--gpu" in arguments else slots()
+    gpus = slots(open_gpus() if "--gpu" in arguments else [""])
     batch = JudgeBatch(
         folder, results, task.spec.name, arguments, gpus, JudgingProcesses(), options.remark, task.hash, secret
     )

@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from prism_bench.catalogue import Catalogue, of_project
+from prism_bench.compilation.program import require_known
 from prism_bench.errors import SpecError
 from prism_bench.extensions.judge.on_gpu import OnGpu
 from prism_bench.extensions.judge.referee.referee import WAITING
@@ -17,7 +18,6 @@ from prism_bench.extensions.judge.submission import Submission, read_submission
 from prism_bench.extensions.judge.task import JudgeTask, drawn_secret, headers_hash, task_named
 from prism_bench.extensions.judge.trial import SubmissionTrial
 from prism_bench.extensions.judge.verdict import JudgeVerdict, Objection, readable, seconds_of_steps
-from prism_bench.workflows.compile_table import require_known
 
 Report = Callable[[str], None]
 
