@@ -115,3 +115,65 @@ def test_a_killed_parent_takes_its_children_along(program, tmp_path):
     finally:
         for child in filter(runs, children):
             os.kill(child, signal.SIGKILL)
+
+
+COMPILING = """
+import sys
+from pathlib import Path
+from prism_bench.emulator.build import _once
+from prism_bench.io.files import guarded
+from prism_bench.io.workers import run_program
+from prism_bench.run import precompile
+
+COMPILER = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import time; time.sleep(600)'])"
+
+def unit(path):
+    path.with_suffix(".cpp").touch()
+    try:
+        run_program([sys.executable, "-c", COMPILER])
+    finally:
+        path.with_suffix(".cpp").unlink()
+
+def build(number):
+    _once(Path("cache", f"{number}.so"), unit)
+
+@guarded
+def main():
+    list(precompile.on_all_cores(build, list(range(JOBS))))
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc to find the children")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("jobs", [1, 9], ids=["in the process itself", "in a pool"])
+def test_a_signal_ends_compilers_and_leaves_no_file_of_theirs(jobs: int, number: int, tmp_path: Path) -> None:
+    """A compiler starts another program, which does the work: both end."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    (tmp_path / "parent.py").write_text(COMPILING.replace("JOBS", str(jobs)))
+    busy = min(jobs, len(os.sched_getaffinity(0)))
+    with subprocess.Popen([sys.executable, "parent.py"], cwd=tmp_path, env=environment()) as parent:
+        try:
+            assert wait_for(lambda: sum(map(is_asleep, descendants(parent.pid))) == busy), "each has its compiler"
+            children = descendants(parent.pid)
+            parent.send_signal(number)
+            assert 2 == parent.wait(10 * SECONDS)
+        finally:
+            parent.kill()
+    try:
+        assert wait_for(lambda: not any(map(runs, children))), f"still there: {[*filter(runs, children)]}"
+        assert [] == list(cache.iterdir())
+    finally:
+        for child in filter(runs, children):
+            os.kill(child, signal.SIGKILL)
+
+
+def is_asleep(pid: int) -> bool:
+    """Whether a process is the program that a compiler of the test started."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().endswith(b"-c\0import time; time.sleep(600)\0")
+    except OSError:
+        return False

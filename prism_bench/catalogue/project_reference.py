@@ -262,9 +262,7 @@ def _end(root: Path) -> None:
     """End the child of a project's root, whatever it is doing."""
     child = _CHILDREN.pop((os.getpid(), root), None)
     if child is not None:
-        child.kill()
-        child.wait()
-        child.release()
+        child.end()
 
 
 class _Service:

@@ -14,6 +14,7 @@ from typing import Any
 from prism_bench.compilation.cubin import lowered_names
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 from prism_bench.io.installation import pip_install
+from prism_bench.io.workers import run_program
 
 # NVRTC, by CuPy's bindings (the GPU extras) or `cuda.bindings` (the `compile` extra).
 
@@ -179,7 +180,7 @@ def compile_by_nvcc(source: Path, entries: Sequence[str], flags: Sequence[str]) 
             unit.write_text(_with_instances(source, instances))
         command = [nvcc(), "-cubin", *flags, "-Xptxas", "-v", "-o", str(cubin), str(unit)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+            done = run_program(command, timeout=_SECONDS)
         except subprocess.TimeoutExpired as error:
             raise CompilationFailed(f"{source}: nvcc took more than {_SECONDS} s and was stopped") from error
         log = f"{done.stdout}{done.stderr}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 from prism_bench.io import files
 from prism_bench.io.files import first_in, lock
+from prism_bench.io.workers import run_program
 
 # The host C++ compiler, and its options in each mode.
 
@@ -117,7 +118,7 @@ def _complaint(command: list[str]) -> str:
     """Return the compiler's output if it fails, else an empty string."""
     # A sanitizer preloaded for the kernel must not slow down, or stop, the compiler.
     quiet = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    done = subprocess.run(command, capture_output=True, text=True, env=quiet)
+    done = run_program(command, variables=quiet)
     return done.stderr.strip() or f"exit status {done.returncode}" if done.returncode else ""
 
 

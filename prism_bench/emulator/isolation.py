@@ -371,7 +371,7 @@ class _ChildProcess:
     def __init__(self, guarded: bool) -> None:
         self.libraries: set[Path] = set()
         self.worker = FrameWorker(_environment(guarded), ["guarded" if guarded else "plain"])
-        self._end = weakref.finalize(self, _end, self.worker)
+        self._end = weakref.finalize(self, self.worker.finish, _END_SECONDS)
 
     @property
     def is_running(self) -> bool:
@@ -405,15 +405,6 @@ class _ChildProcess:
     def end(self) -> None:
         """End the process now, even if other libraries use it."""
         self._end()
-
-
-def _end(worker: FrameWorker) -> None:
-    """Close the child's channel, which ends it, and wait; kill it if it does not end."""
-    worker.channel.close()
-    if worker.wait(_END_SECONDS) is None:
-        worker.kill()
-        worker.wait()
-    worker.release()
 
 
 def _environment(guarded: bool) -> WorkerEnvironment:

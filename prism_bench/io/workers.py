@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import IO, Any, BinaryIO, Protocol, TypedDict, Unpack
+from typing import IO, Any, BinaryIO, NoReturn, Protocol, TypedDict, Unpack
 
 import msgspec
 
@@ -72,6 +72,28 @@ def children_of(pid: int) -> set[int]:
     return children
 
 
+def end_tree(pid: int) -> None:
+    """Kill a process that was not waited for, and all that it started: a compiler starts others, which go on."""
+    started = children_of(pid)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    for child in started:
+        end_tree(child)
+
+
+def run_program(
+    command: Sequence[str], *, variables: Mapping[str, str] | None = None, timeout: float | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a program and return its output; an error or a signal kills it with all that it started."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables) as process:
+        try:
+            output, errors = process.communicate(timeout=timeout)
+        except BaseException:
+            end_tree(process.pid)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
+
+
 def end_with(descriptor: int) -> None:
     """End this process, whatever it is doing, soon after the other end of the pipe or socket `descriptor` closes.
 
@@ -83,17 +105,39 @@ def end_with(descriptor: int) -> None:
     def wait() -> None:
         end.poll()
         time.sleep(_GRACE_SECONDS)
-        os._exit(_ORPHANED)
+        end_group()
 
     Thread(target=wait, daemon=True).start()
 
 
 def end_with_parent() -> None:
-    """Initialize a pool's process that `multiprocessing` started: it ends with its parent and leaves Ctrl-C to it."""
+    """Initialize a pool's process that `multiprocessing` started: it ends with its parent and leaves Ctrl-C to it.
+
+    It leads a group, which its compilers belong to. SIGTERM raises Ended, so that it can remove its files.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
     if parent is not None:
+        if hasattr(os, "setpgid"):
+            os.setpgid(0, 0)
+        signal.signal(signal.SIGTERM, _leave)
         end_with(parent.sentinel)
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    signal.signal(number, signal.SIG_IGN)  # another one would interrupt what removes the files
+    raise Ended(_ORPHANED)
+
+
+class Ended(SystemExit):
+    """SIGTERM, in a pool's process."""
+
+
+def end_group() -> NoReturn:
+    """End this process, with its compilers and whatever else it started if it leads a group."""
+    if hasattr(os, "killpg") and os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)
+    os._exit(_ORPHANED)
 
 
 # Handles of worker processes: start them, exchange messages, end them, and read their last words.
@@ -166,7 +210,7 @@ class WorkerProcess:
         self, where: WorkerEnvironment, arguments: Sequence[str] = (), **streams: Unpack[WorkerStreams]
     ) -> None:
         self._stderr, self._explain = tempfile.TemporaryFile(), where.explain
-        self._is_jailed, self._is_started = where.jail is not None, bool(where.starter)
+        self._is_jailed = where.jail is not None
         if streams.get("stdout", subprocess.STDOUT if where.jail else None) == subprocess.STDOUT:
             streams["stdout"] = self._stderr.fileno()
         self._process = subprocess.Popen(
@@ -191,12 +235,18 @@ class WorkerProcess:
             return None
 
     def kill(self) -> None:
-        """End the process, whatever it is doing, with its group where a starter is its head; returns at once."""
-        if self._is_started and self._process.returncode is None:  # else the group's number may be another's
-            with suppress(ProcessLookupError):
+        """End the process, whatever it is doing, with its group, such as a compiler that it runs; returns at once."""
+        if self._process.returncode is None:  # else the group's number may be another's
+            try:
                 os.killpg(self.pid, signal.SIGKILL)
-        else:
-            self._process.kill()
+            except ProcessLookupError:  # it does not lead the group yet
+                self._process.kill()
+
+    def end(self) -> None:
+        """Kill the process, whatever it is doing, and close this side's files."""
+        self.kill()
+        self.wait()
+        self.release()
 
     def stderr_text(self) -> str:
         """Return the end of the process's standard error so far, at most MOST_STDERR bytes."""
@@ -238,6 +288,12 @@ class FrameWorker(WorkerProcess):
         with theirs:
             super().__init__(where, [str(number), *arguments], **streams)
         self.channel = FrameChannel(ours)
+
+    def finish(self, seconds: float) -> None:
+        """Close the channel, which ends a worker that waits for a message; kill it if it does not end in time."""
+        self.channel.close()
+        self.wait(seconds)
+        self.end()
 
     def release(self) -> None:
         """Close the channel, which ends a worker that waits for a message."""
@@ -370,13 +426,10 @@ class EventWorker(WorkerProcess):
         except NoEvent as error:
             raise WorkerDied(task, "crashed", f"the process wrote what is no event: {error}") from error
 
-    def end(self) -> None:
-        """Kill the process, whatever it is doing, and close this side's files."""
-        self.kill()
-        self.wait()
+    def release(self) -> None:
         with suppress(BrokenPipeError):  # of a line that it did not read before it ended
             self._stdin.close()
-        self.release()
+        super().release()
 
 
 def _lines_of(stdout: IO[bytes]) -> "SimpleQueue[bytes | None]":

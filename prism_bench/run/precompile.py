@@ -1,18 +1,31 @@
 """Compilation before a run: the code of every case and peer, made on all cores."""
 
+import os
+import signal
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, suppress
 from multiprocessing import active_children, get_context
+from multiprocessing.process import BaseProcess
 from threading import Event, Thread
+from time import monotonic
 from typing import Self, TypeVar
 
 from prism_bench.compilation.languages import BuildRequest, build, build_request
 from prism_bench.errors import PrismBenchError
 from prism_bench.io.files import check, held
-from prism_bench.io.workers import EventWorker, WorkerDied, WorkerEnvironment, end_with_parent, usable_cores, work
+from prism_bench.io.workers import (
+    Ended,
+    EventWorker,
+    WorkerDied,
+    WorkerEnvironment,
+    end_group,
+    end_with_parent,
+    usable_cores,
+    work,
+)
 from prism_bench.run.pool import HERE, side_by_side, worker_of
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.peer import AUTOTUNED_LABELS, LIBRARIES, form_name
@@ -20,6 +33,7 @@ from prism_bench.spec.peer import AUTOTUNED_LABELS, LIBRARIES, form_name
 # Compilation ahead: the code of every case compiled on all cores, so that profiled or timed launches only load it.
 
 _FEW = 4  # this number is compiled sooner than processes start
+_ENDING_SECONDS = 5.0  # for a process of the pool to remove its files; a library that compiles lets it wait
 Job = TypeVar("Job")
 Outcome = TypeVar("Outcome")
 
@@ -40,8 +54,8 @@ def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], No
 def on_all_cores(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
     """Yield `work` of each job in order, done by a process for each core where there is enough to do.
 
-    A signal or an error ends the processes. No job is cancelled then: where a process was killed, too, the pool's
-    thread fails at a cancelled job with a traceback.
+    A signal or an error ends the processes with their compilers, once they have removed what they were making. No job
+    is cancelled then: where a process was killed, too, the pool's thread fails at a cancelled job with a traceback.
     """
     if len(jobs) <= _FEW:
         yield from map(work, jobs)
@@ -50,16 +64,39 @@ def on_all_cores(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterato
     pool = ProcessPoolExecutor(usable_cores(), mp_context=get_context("spawn"), initializer=end_with_parent)
     try:
         with held():  # a process that is interrupted while it starts another leaves that one with half of its order
-            futures = deque(pool.submit(work, job) for job in jobs)
+            futures = deque(pool.submit(_done, work, job) for job in jobs)
         while futures:
             yield futures.popleft().result()
     except BaseException:
-        for process in set(active_children()) - others:
-            process.kill()
+        _end(set(active_children()) - others)
         check()  # a signal to the whole group ends the processes, too: it is the reason
         raise
     finally:
         pool.shutdown()
+
+
+def _done(work: Callable[[Job], Outcome], job: Job) -> Outcome:
+    """Return the job's outcome in a process of the pool; end the process, and its compilers, where SIGTERM ends it."""
+    try:
+        return work(job)
+    except Ended:
+        end_group()
+
+
+def _end(processes: Collection[BaseProcess]) -> None:
+    """End processes of the pool; a process that does not end in time is killed with its compilers."""
+    for process in processes:
+        process.terminate()
+    until = monotonic() + _ENDING_SECONDS
+    try:
+        for process in processes:
+            process.join(max(0.0, until - monotonic()))
+    finally:
+        for process in processes:
+            if process.is_alive() and process.pid:  # else its number may be another's
+                with suppress(ProcessLookupError):  # before it led a group
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.kill()
 
 
 def _job(case: Case, device: Device) -> BuildRequest | None:

@@ -130,7 +130,7 @@ class _CompilerProcess:
         variables = {**compiler.variables, **(compiler.interpreter_variables if interprets else {})}
         environment = WorkerEnvironment(f"{__package__}.child", variables=variables)
         self.worker = FrameWorker(environment, [suffix], stdout=subprocess.STDOUT)
-        self._end = weakref.finalize(self, _end, self.worker)
+        self._end = weakref.finalize(self, self.worker.finish, _END_SECONDS)
 
     @property
     def is_running(self) -> bool:
@@ -151,15 +151,6 @@ class _CompilerProcess:
         """Kill the child, whatever it is doing."""
         self.worker.kill()
         self._end()
-
-
-def _end(worker: FrameWorker) -> None:
-    """Close the child's channel, which ends it, and wait; kill it if it does not end."""
-    worker.channel.close()
-    if worker.wait(_END_SECONDS) is None:
-        worker.kill()
-        worker.wait()
-    worker.release()
 
 
 # Requests and built kernels.

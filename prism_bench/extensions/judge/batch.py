@@ -69,9 +69,7 @@ class JudgingProcesses:
         finally:
             with self._lock:
                 self._running.discard(process)
-            process.kill()
-            process.wait()
-            process.release()
+            process.end()
 
     def end(self) -> None:
         """Ask all running processes to end, start no others, and kill those that do not end in time."""

@@ -172,9 +172,7 @@ class JailCell:
     def end(self) -> None:
         """End the process with all processes that it started."""
         if self._worker:
-            self._worker.kill()
-            self._worker.wait()
-            self._worker.release()
+            self._worker.end()
             self._worker, self._builds = None, {}
 
     def machine_code(

@@ -131,9 +131,7 @@ def _timed(program: str, words: Sequence[str]) -> tuple[float, str]:
         ended = "" if process.wait(COMMAND_SECONDS) is not None else f"it had not ended in {COMMAND_SECONDS:.0f} s"
         return round(perf_counter() - begin, 1), ended or process.ending()
     finally:
-        process.kill()
-        process.wait()
-        process.release()
+        process.end()
 
 
 @guarded

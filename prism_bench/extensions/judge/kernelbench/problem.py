@@ -68,9 +68,7 @@ class KernelBenchProblem:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._worker.kill()
-        self._worker.wait()
-        self._worker.release()
+        self._worker.end()
 
     def spec(self) -> KernelSpec:
         """Return the task, which has one size, `S0`; the judge draws its seeds."""

@@ -95,9 +95,7 @@ class RunnerProcess:
         return frame
 
     def end(self) -> None:
-        self._worker.kill()
-        self._worker.wait()
-        self._worker.release()
+        self._worker.end()
 
 
 NOTHING = CasePlan("", (), ())  # loaded to free a runner's memory
