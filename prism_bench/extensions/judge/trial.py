@@ -164,11 +164,12 @@ class SubmissionTrial:
 
     def verdict(self) -> JudgeVerdict:
         """Judge form, machine code and outputs, in this order; stop at the first objection."""
-        jail = str(jail_maker()) if self.jailed else "none: the source is trusted"
-        before = HostState.now()
-        with ExitStack() as ending, workplace(self.submission, self.task, self.yard()) as (moved, root):
+        with ExitStack() as ending:
             if self.gpu:
                 ending.callback(self.gpu.end)
+            jail = str(jail_maker()) if self.jailed else "none: the source is trusted"
+            before = HostState.now()
+            moved, root = ending.enter_context(workplace(self.submission, self.task, self.yard()))
             with self._step("card"):
                 spec = self.spec(moved)
             if spec is not None:
