@@ -36,7 +36,7 @@ class DriverError(RuntimeError):
 
 
 class DriverDevice(LaunchDevice):
-    """Current GPU through the functions of `driver`, with a context of its own. Every buffer is one allocation."""
+    """Current GPU through the functions of `driver`, with an own context. Every buffer is one allocation."""
 
     def __init__(self, driver: Any) -> None:
         self._driver = driver
