@@ -54,7 +54,6 @@ _OPCODES: dict[Kind, str] = {
 }
 _KIND_OF: dict[str, Kind] = {opcode: kind for kind, opcodes in _OPCODES.items() for opcode in opcodes.split()}
 _PREFIXES: tuple[tuple[str, Kind], ...] = (("UTMA", "barrier and async"), ("UTC", "tensor"))
-BARRIERS: Kind = "barrier and async"  # all instructions of barriers are of this kind
 MEMORY_BARRIER = "SYNCS"  # arrives at, or polls, a barrier in shared memory, which also signals the end of bulk copies
 _PADDING = "NOP"  # after the last instruction, up to the alignment of a function
 

@@ -13,7 +13,6 @@ import numpy as np
 from prism_bench.backends.base import Runnable
 from prism_bench.backends.emulator import EmulatorBackend, EmulatorRunnable
 from prism_bench.compilation.cubin import Resources, check_card, has_shared_memory
-from prism_bench.compilation.listing import BARRIERS
 from prism_bench.compilation.program import toolchain_of
 from prism_bench.emulator.build import prepared
 from prism_bench.emulator.isolation import ArgumentPlace, pack_arguments
@@ -359,11 +358,9 @@ def contestant_code(parts: Sequence[CompiledPart]) -> ContestantCode:
         part.instance: CardedCode(part.cubin, part.made.card) for part in parts if part.instance and part.made.card
     }
     code = ContestantCode(instances=carded) if carded else ContestantCode(parts[0].cubin, parts[0].made.symbols)
-    kinds = [part.made.kinds for part in parts]
     return replace(
         code,
         has_memory_barriers=any(part.made.memory_barriers for part in parts),
-        has_barriers=any(counts is None or counts.get(BARRIERS, 0) for counts in kinds),
         has_shared_memory=any(has_shared_memory(part.cubin) for part in parts),
     )
 

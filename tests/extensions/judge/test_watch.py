@@ -153,15 +153,12 @@ def test_sizes_beyond_s0_are_launched_from_the_smallest_on_and_what_is_left_is_n
     assert words.endswith("left out: add[n=600], add[n=3000]")
 
 
-@pytest.mark.parametrize(
-    ("has_barriers", "has_shared_memory", "needless"),
-    [(True, True, []), (False, True, ["synccheck"]), (True, False, ["racecheck"])],
-)
+@pytest.mark.parametrize(("has_shared_memory", "needless"), [(True, []), (False, ["racecheck"])])
 def test_a_check_without_anything_to_look_at_is_left_out_and_named(
-    case: Case, has_barriers: bool, has_shared_memory: bool, needless: list[str]
+    case: Case, has_shared_memory: bool, needless: list[str]
 ) -> None:
     started = list[str]()
-    code = ContestantCode(b"honest", {"add": "add"}, has_barriers=has_barriers, has_shared_memory=has_shared_memory)
+    code = ContestantCode(b"honest", {"add": "add"}, has_shared_memory=has_shared_memory)
     opened = session()
     opened.watch(
         Contestant("sent", "submission", [case], code), LaunchWatch(lambda check: started.append(check) or near(check))

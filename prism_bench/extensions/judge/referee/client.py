@@ -240,15 +240,14 @@ class CardedCode:
 class ContestantCode:
     """Machine code for the device: for CUDA C++ a cubin and the symbol of each entry, else a cubin per instance.
 
-    It `has_memory_barriers` if instructions arrive at barriers in shared memory, or poll them; `has_barriers` is False
-    if it is known to have no instructions of barriers at all, `has_shared_memory` if it declares no shared memory.
+    It `has_memory_barriers` if instructions arrive at barriers in shared memory, or poll them; `has_shared_memory` is
+    False if the cubin, read by this process, declares no shared memory.
     """
 
     cubin: bytes = b""
     symbols: Mapping[str, str] = field(default_factory=dict[str, str])
     instances: Mapping[Instance, CardedCode] = field(default_factory=dict[Instance, CardedCode])
     has_memory_barriers: bool = False
-    has_barriers: bool = True
     has_shared_memory: bool = True
 
     def needless_checks(self, plans: Iterable[CasePlan]) -> list[str]:
@@ -257,7 +256,7 @@ class ContestantCode:
         Memory that a kernel uses without declaring it is a finding of memcheck, which is never needless.
         """
         is_shared = self.has_shared_memory or any(step.shared for plan in plans for step in plan.steps)
-        return [*(() if is_shared else ("racecheck",)), *(() if self.has_barriers else ("synccheck",))]
+        return [] if is_shared else ["racecheck"]
 
 
 _Triple = tuple[int, int, int]
