@@ -238,7 +238,8 @@ class KernelSpec:
     def passed_bytes(self, step: Launch) -> tuple[int, ...]:
         """Return the bytes of each parameter that a launch passes: of an address, of a tensor map, or of a value."""
         sizes = {argument.name: argument.storage.itemsize for argument in self.arguments}
-        sizes |= {array.name: POINTER_BYTES for array in self.arrays} | {tensor.name: MAP_TYPE.itemsize for tensor in step.maps}
+        sizes |= {array.name: POINTER_BYTES for array in self.arrays}
+        sizes |= {tensor.name: MAP_TYPE.itemsize for tensor in step.maps}
         return tuple(sizes[name] for name in self.passed(step))
 
     def tolerance_of(self, output: str) -> Tolerance:
