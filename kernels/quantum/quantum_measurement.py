@@ -72,7 +72,10 @@ def upper_outcomes(mask: int) -> int:
 
 
 def shares_of(states: int, mask: int) -> int:
-    """Warps that share an outcome's amplitudes: 2^15 of them in all, if each has eight readings; few need no second launch."""
+    """Warps that share an outcome's amplitudes: 2^15 of them in all, if each has eight readings.
+
+    Where one warp can take an outcome's few readings, nothing is left to add up in a second launch.
+    """
     readings = max(1, states // 64 // upper_outcomes(mask))
     return max(1, min(32_768 // upper_outcomes(mask), readings // 8)) if readings > 32 else 1
 
