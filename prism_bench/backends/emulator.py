@@ -258,6 +258,7 @@ class EmulatorRunnable(HostRunnable):
             step.cooperative,
             self._backend.order,
             self._backend.seed,
+            traffic=self._backend.traffic,
             **({"patience": _BRIEF_PATIENCE} if self._backend.brief else {}),
         )
         return self._module.run(request, values, isolate=self._backend.isolate)
@@ -270,17 +271,25 @@ class EmulatorRunnable(HostRunnable):
 class EmulatorBackend(Backend):
     """Kernels on the CPU in one mode (`fast`, `race`, `address`) and one thread order.
 
-    `isolate` runs them in a child process, which a crash ends instead of this one. A `brief` one ends launches that
-    take long, which is no complaint.
+    `isolate` runs them in a child process, which a crash ends instead of this one; `traffic` counts it in race mode. A
+    `brief` backend ends launches that take long, which is no complaint.
     """
 
     name = "emulator"
     xp = np
 
     def __init__(
-        self, mode: str = "fast", order: str = "forward", seed: int = 0, isolate: bool = False, *, brief: bool = False
+        self,
+        mode: str = "fast",
+        order: str = "forward",
+        seed: int = 0,
+        isolate: bool = False,
+        *,
+        traffic: bool = False,
+        brief: bool = False,
     ) -> None:
-        self.mode, self.order, self.seed, self.isolate, self.brief = mode, order, seed, isolate, brief
+        self.mode, self.order, self.seed, self.isolate = mode, order, seed, isolate
+        self.traffic, self.brief = traffic, brief
         self._compiler = find_compiler()
 
     @property

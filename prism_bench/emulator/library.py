@@ -39,6 +39,7 @@ class LaunchOptions(TypedDict, total=False):
     order: str
     seed: int
     patience: float
+    traffic: bool
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class LaunchRequest:
     order: str = "forward"
     seed: int = 0
     patience: float = _PATIENCE_SECONDS
+    traffic: bool = True  # count it where every access is watched
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
@@ -130,6 +132,7 @@ class _Request(ctypes.Structure):
         ("cooperative", ctypes.c_int32),
         ("order", ctypes.c_int32),
         ("buffer_count", ctypes.c_int32),
+        ("counts_traffic", ctypes.c_int32),
         ("shared_bytes", ctypes.c_uint64),
         ("seed", ctypes.c_uint64),
         ("patience_seconds", ctypes.c_double),
@@ -300,6 +303,7 @@ class BuiltSource:
             cooperative=request.cooperative,
             order=ORDERS.index(request.order),
             buffer_count=len(regions),
+            counts_traffic=request.traffic,
             shared_bytes=request.shared_bytes,
             seed=request.seed,
             patience_seconds=request.patience,
@@ -622,7 +626,7 @@ def execute(
         where = f"{distance} byte(s) past the end" if distance > 0 else f"{-distance} byte(s) before the beginning"
         message = f"write {where} of argument {argument}"
         findings.append(LaunchFinding("out of bounds", message, argument=argument))
-    return LaunchReport(request.entry, tuple(findings), library.traffic())
+    return LaunchReport(request.entry, tuple(findings), library.traffic() if request.traffic else None)
 
 
 def _findings(library: BuiltSource, raw: list[_RawFinding]) -> Iterator[LaunchFinding]:

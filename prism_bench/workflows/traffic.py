@@ -38,7 +38,7 @@ def traffic(case: Case, seed: int = 0) -> CaseTraffic:
         why = refusal(case) or f"the interpreter of {case.spec.language} counts no accesses"
         return CaseTraffic(case.name, case.sizes.bytes_moved, left_out=why)
     try:
-        with EmulatorBackend("race").prepare(case, case.inputs(seed)) as runnable:
+        with EmulatorBackend("race", traffic=True).prepare(case, case.inputs(seed)) as runnable:
             runnable()
             counts = _counted(case, runnable)
             return replace(counts, complaint=_complaint(case, counts))

@@ -159,7 +159,7 @@ def test_crash_ends_a_child_and_fails_the_verification(catalogue):
 
 def test_reports_tell_what_each_launch_moved(catalogue):
     case = catalogue()[0]
-    with EmulatorBackend("race").prepare(case, case.inputs()) as runnable:
+    with EmulatorBackend("race", traffic=True).prepare(case, case.inputs()) as runnable:
         runnable()
         (report,) = runnable.reports
     assert (report.traffic.bytes_read, report.traffic.bytes_written) == (4000 + 4096, 4000 + 4096)

@@ -22,9 +22,11 @@ inline void guard_shared(size_t used) { memset(dynamic_shared + used, beyond_sha
 
 // Offset of the first byte written beyond `used`, or -1.
 inline long shared_overrun(size_t used) {
-    for (size_t i = used; i < sizeof dynamic_shared; ++i)
-        if (static_cast<unsigned char>(dynamic_shared[i]) != beyond_shared) return static_cast<long>(i);
-    return -1;
+    const char guard = static_cast<char>(beyond_shared);
+    // Bytes that all equal their neighbours are the guard if the first is.
+    if (dynamic_shared[used] == guard && !memcmp(dynamic_shared + used, dynamic_shared + used + 1, sizeof dynamic_shared - used - 1)) return -1;
+    while (dynamic_shared[used] == guard) ++used;
+    return static_cast<long>(used);
 }
 
 inline void clean_stacks(char*, size_t) {}

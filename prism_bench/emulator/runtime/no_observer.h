@@ -19,6 +19,5 @@ void observe_access(const volatile void*, size_t, bool, const void*) {}
 void observe_launch_end() {}
 void fence() {}
 void atomic_access(const volatile void*, size_t) {}
-void memory_access(const volatile void*, size_t, bool) {}
 
 }  // namespace cuda_cpu

@@ -42,6 +42,7 @@ struct Thread {
     const char* waiting_for = "";
     Site site{};
     unsigned converged = 0;  // the lanes that were with it when it last asked
+    void* observed = nullptr;  // what the race mode keeps about it
     uint64_t spun_at = 0;  // where in the kernel's code a loop was last seen: as an access's code
 };
 
@@ -104,6 +105,7 @@ struct Request {
     int32_t cooperative;
     int32_t order;  // 0 forward, 1 reverse, 2 shuffled
     int32_t buffer_count;
+    int32_t counts_traffic;
     uint64_t shared_bytes;
     uint64_t seed;
     double patience_seconds;

@@ -74,7 +74,6 @@ void polled(const volatile void* address, bool changed, Site site);
 
 void fence();
 void atomic_access(const volatile void* address, size_t bytes);
-void memory_access(const volatile void* address, size_t bytes, bool is_write);
 
 void copy_async(void* to, const void* from, size_t bytes, size_t zero_filled);
 void commit_copies();
@@ -98,13 +97,15 @@ extern volatile int uninterruptible;
 // The empty assembly keeps the compiler from moving accesses to memory out of the section.
 struct Uninterruptible {
     CUDA_CPU_UNWATCHED Uninterruptible() {
-        uninterruptible = uninterruptible + 1;
+        uninterruptible = 1;
         asm volatile("" ::: "memory");
     }
     CUDA_CPU_UNWATCHED ~Uninterruptible() {
         asm volatile("" ::: "memory");
-        uninterruptible = uninterruptible - 1;
+        uninterruptible = before;
     }
+
+    const int before = uninterruptible;
 };
 
 // CUDA's largest block may ask for 227 KB; one fixed place serves every block in turn.

@@ -22,10 +22,10 @@ static void volatile_access(void* address, size_t bytes, bool is_write, const vo
 }  // namespace cuda_cpu
 
 #define CUDA_CPU_SIZE(n)                                                                                                                                 \
-    CUDA_CPU_CALLBACK void __tsan_read##n(void* a) { cuda_cpu::observe_access(a, n, false, __builtin_return_address(0)); }                               \
-    CUDA_CPU_CALLBACK void __tsan_write##n(void* a) { cuda_cpu::observe_access(a, n, true, __builtin_return_address(0)); }                               \
-    CUDA_CPU_CALLBACK void __tsan_unaligned_read##n(void* a) { cuda_cpu::observe_access(a, n, false, __builtin_return_address(0)); }                     \
-    CUDA_CPU_CALLBACK void __tsan_unaligned_write##n(void* a) { cuda_cpu::observe_access(a, n, true, __builtin_return_address(0)); }                     \
+    CUDA_CPU_CALLBACK void __tsan_read##n(void* a) { cuda_cpu::observe_plain<n, false>(a, __builtin_return_address(0)); }                               \
+    CUDA_CPU_CALLBACK void __tsan_write##n(void* a) { cuda_cpu::observe_plain<n, true>(a, __builtin_return_address(0)); }                               \
+    CUDA_CPU_CALLBACK void __tsan_unaligned_read##n(void* a) { cuda_cpu::observe_plain<n, false>(a, __builtin_return_address(0)); }                     \
+    CUDA_CPU_CALLBACK void __tsan_unaligned_write##n(void* a) { cuda_cpu::observe_plain<n, true>(a, __builtin_return_address(0)); }                     \
     CUDA_CPU_CALLBACK void __tsan_volatile_read##n(void* a) { cuda_cpu::volatile_access(a, n, false, __builtin_return_address(0)); }                     \
     CUDA_CPU_CALLBACK void __tsan_volatile_write##n(void* a) { cuda_cpu::volatile_access(a, n, true, __builtin_return_address(0)); }                     \
     CUDA_CPU_CALLBACK void __tsan_unaligned_volatile_read##n(void* a) { cuda_cpu::volatile_access(a, n, false, __builtin_return_address(0)); }           \

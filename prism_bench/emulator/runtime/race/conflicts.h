@@ -53,8 +53,7 @@ inline bool counts(const Watch& watch, uint32_t segment, const Touch& touch) {
 }
 
 inline bool races(const Watch& watch, uint32_t segment, uint32_t code, const Touch& touch) {
-    if (segment == touch.segment || !counts(watch, segment, touch)) return false;
-    if (code & touch.code & atomic_flag) return false;
+    if (segment == touch.segment || !counts(watch, segment, touch) || code & touch.code & atomic_flag) return false;
     return !ordered(segment, *touch.thread);
 }
 
@@ -93,15 +92,13 @@ inline void note(Cell& cell, const Touch& touch) {
     cell.write_code = touch.code;
 }
 
-// The cells of one access mostly share one history: it is checked once then.
 inline void check_bytes(Watch& watch, size_t offset, size_t bytes, const Touch& touch) {
     if (watch.grain == 4 && (offset | bytes) % 4) watch_bytes(watch);
-    Cell* cells = watch.cells + offset / watch.grain;
-    const size_t count = bytes / watch.grain;
-    const Cell before = cells[0];
-    for (size_t i = 0; i < count; ++i) {
-        if (i == 0 || memcmp(&cells[i], &before, sizeof before)) check_cell(watch, cells[i], offset + i * watch.grain, touch);
-        note(cells[i], touch);
+    const size_t grain = watch.grain;
+    Cell* cell = watch.cells + (grain == 4 ? offset / 4 : offset);
+    for (size_t at = offset; at < offset + bytes; at += grain, ++cell) {
+        check_cell(watch, *cell, at, touch);
+        note(*cell, touch);
     }
 }
 

@@ -32,6 +32,7 @@ void observe_block_start(Block& block) {
     fresh.searched = nullptr;
     fresh.known_epochs.clear();
     fresh.threads.assign(block.threads.size(), Watched{});
+    for (Thread& thread : block.threads) thread.observed = &fresh.threads[thread.rank];
     fresh.saved_static = fresh.saved_dynamic = SavedCells{};
     fresh.warps.clear();
     fresh.warps.resize(block.warps.size());
@@ -111,18 +112,21 @@ static void outside_global(const volatile char* at, size_t bytes, const Touch& t
 static void pass(Watch& watch, const volatile char* at, size_t bytes, const Touch& touch) {
     const size_t offset = static_cast<size_t>(at - watch.begin);
     const size_t inside = std::min(bytes, watch.bytes - offset);
-    (touch.is_write ? watch.bytes_written : watch.bytes_read) += inside;
     check_bytes(watch, offset, inside, touch);
-    const uint32_t code = touch.code & ~atomic_flag;
-    if (watch.space == Space::Shared || watch.argument >= 0)
-        count_request(watched(*touch.thread->block).traffic, *touch.thread, at, inside, watch.space, code);
+    if (scheduler.request.counts_traffic) {
+        (touch.is_write ? watch.bytes_written : watch.bytes_read) += inside;
+        if (watch.space == Space::Shared || watch.argument >= 0)
+            count_request(watched(*touch.thread->block).traffic, *touch.thread, at, inside, watch.space, touch.code & ~atomic_flag);
+    } else {
+        recent_region(touch.code) = &watch;
+    }
     if (inside == bytes) return;
     if (watch.space == Space::Global) outside_global(at + inside, bytes - inside, touch);
     else if (&watch == &regions.dynamic_shared) outside_shared(offset, bytes, touch);
 }
 
 // A thread's own locals, the runtime and constant tables are nobody's concern.
-static void watch_access(const volatile void* address, size_t bytes, bool is_write, uint32_t code) {
+static __attribute__((noinline)) void watch_access(const volatile void* address, size_t bytes, bool is_write, uint32_t code) {
     const volatile char* at = static_cast<const volatile char*>(address);
     if (scheduler.stacks.holds(at) || !scheduler.current || !bytes) return;
     Watch* watch = nullptr;
@@ -138,6 +142,19 @@ static void watch_access(const volatile void* address, size_t bytes, bool is_wri
     const Touch touch{scheduler.current, segment_of(*scheduler.current), code, is_write};
     if (watch) pass(*watch, at, bytes, touch);
     else outside_global(at, bytes, touch);
+}
+
+// Most instructions access one region again and again.
+template <size_t bytes, bool is_write>
+inline __attribute__((always_inline)) void observe_plain(const volatile void* address, const void* code) {
+    const volatile char* at = static_cast<const volatile char*>(address);
+    Thread* thread = scheduler.current;
+    if (scheduler.stacks.holds(at) || !thread) return;
+    Uninterruptible section;
+    const uint32_t place = code_of(code);
+    Watch* watch = recent_region(place);
+    if (!watch || !watch->holds(at, bytes)) return watch_access(at, bytes, is_write, place);
+    check_bytes(*watch, static_cast<size_t>(at - watch->begin), bytes, {thread, segment_of(*thread), place, is_write});
 }
 
 void observe_access(const volatile void* address, size_t bytes, bool is_write, const void* code) {
@@ -159,6 +176,5 @@ void fence() {
 }
 
 void atomic_access(const volatile void* address, size_t bytes) { observe_atomic(address, bytes, __builtin_return_address(0)); }
-void memory_access(const volatile void* address, size_t bytes, bool is_write) { observe_access(address, bytes, is_write, __builtin_return_address(0)); }
 
 }  // namespace cuda_cpu

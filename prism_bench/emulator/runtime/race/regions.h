@@ -20,7 +20,7 @@ struct Watch {
     uint64_t bytes_read = 0, bytes_written = 0;
 
     size_t cell_count() const { return (bytes + grain - 1) / grain; }
-    bool holds(const volatile char* at) const { return static_cast<size_t>(at - begin) < bytes; }
+    bool holds(const volatile char* at, size_t count = 1) const { return at >= begin && at + count <= begin + bytes; }
 };
 
 // Fresh pages come zeroed from the system, and only those that are touched cost memory.
@@ -64,9 +64,12 @@ struct Regions {
     std::vector<Watch> globals;  // by address
     Watch static_shared, dynamic_shared;
     Watch* last = nullptr;
+    Watch* recent[1024] = {};  // by the instruction that accessed it last
 };
 
 static Regions regions;
+
+inline Watch*& recent_region(uint32_t code) { return regions.recent[code % 1024]; }
 
 inline Watch make_watch(char* begin, size_t bytes, int argument, Space space, const char* name) {
     Watch watch;

@@ -84,6 +84,6 @@ struct WatchedBlock {
 };
 
 inline WatchedBlock& watched(const Block& block) { return *reinterpret_cast<WatchedBlock*>(block.observer_slot); }
-inline Watched& watched(const Thread& thread) { return watched(*thread.block).threads[thread.rank]; }
+inline Watched& watched(const Thread& thread) { return *static_cast<Watched*>(thread.observed); }
 
 }  // namespace cuda_cpu
