@@ -35,7 +35,7 @@ struct Touch {
     bool is_write;
 };
 
-inline void report_race(const Watch& watch, size_t offset, uint32_t segment, uint32_t code, bool was_write, const Touch& touch) {
+static __attribute__((noinline, cold)) void report_race(const Watch& watch, size_t offset, uint32_t segment, uint32_t code, bool was_write, const Touch& touch) {
     if (!first_time(code, touch.code)) return;
     Finding* finding = add_finding("race", "%s and %s of byte %zu of %s, with no barrier between them", was_write ? "write" : "read",
                                    touch.is_write ? "write" : "read", offset, name_of(watch).c_str());
@@ -47,23 +47,23 @@ inline void report_race(const Watch& watch, size_t offset, uint32_t segment, uin
 }
 
 // Shared memory is a new one in each block: what another block left in a cell does not count.
-inline bool counts(const Watch& watch, uint32_t segment, const Touch& touch) {
+inline __attribute__((always_inline)) bool counts(const Watch& watch, uint32_t segment, const Touch& touch) {
     if (!segment) return false;
     return watch.space == Space::Global || order.segments[segment].block == order.segments[touch.segment].block;
 }
 
-inline bool races(const Watch& watch, uint32_t segment, uint32_t code, const Touch& touch) {
+inline __attribute__((always_inline)) bool races(const Watch& watch, uint32_t segment, uint32_t code, const Touch& touch) {
     if (segment == touch.segment || !counts(watch, segment, touch) || code & touch.code & atomic_flag) return false;
     return !ordered(segment, *touch.thread);
 }
 
-inline void report_unwritten(const Watch& watch, size_t offset, const Touch& touch) {
+static __attribute__((noinline, cold)) void report_unwritten(const Watch& watch, size_t offset, const Touch& touch) {
     if (!first_time(touch.code, ~0ull)) return;
     Finding* finding = add_finding("unwritten shared read", "read of byte %zu of %s, which this block has not written", offset, watch.name);
     add_access(finding, access_by(order.segments[touch.segment], touch.code, false));
 }
 
-inline void check_cell(const Watch& watch, const Cell& cell, size_t offset, const Touch& touch) {
+inline __attribute__((always_inline)) void check_cell(const Watch& watch, const Cell& cell, size_t offset, const Touch& touch) {
     if (watch.space == Space::Shared && !touch.is_write && !counts(watch, cell.write_segment, touch)) report_unwritten(watch, offset, touch);
     if (races(watch, cell.write_segment, cell.write_code, touch))
         report_race(watch, offset, cell.write_segment, cell.write_code, true, touch);
@@ -79,20 +79,21 @@ inline bool same_thread(uint32_t one, uint32_t other) {
 }
 
 // Of the readers the oldest that is not of this thread makes room: two of different threads tell most.
-inline void note_read(Cell& cell, const Touch& touch) {
+inline __attribute__((always_inline)) void note_read(Cell& cell, const Touch& touch) {
     const uint32_t first = cell.read_segment[0];
     const int slot = first == 0 || first == touch.segment || same_thread(first, touch.segment) ? 0 : 1;
     cell.read_segment[slot] = touch.segment;
     cell.read_code[slot] = touch.code;
 }
 
-inline void note(Cell& cell, const Touch& touch) {
+inline __attribute__((always_inline)) void note(Cell& cell, const Touch& touch) {
     if (!touch.is_write) return note_read(cell, touch);
     cell.write_segment = touch.segment;
     cell.write_code = touch.code;
 }
 
-inline void check_bytes(Watch& watch, size_t offset, size_t bytes, const Touch& touch) {
+// Inline where the compiler knows the access's size and kind.
+inline __attribute__((always_inline)) void check_bytes(Watch& watch, size_t offset, size_t bytes, const Touch& touch) {
     if (watch.grain == 4 && (offset | bytes) % 4) watch_bytes(watch);
     const size_t grain = watch.grain;
     Cell* cell = watch.cells + (grain == 4 ? offset / 4 : offset);

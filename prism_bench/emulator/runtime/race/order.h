@@ -26,7 +26,7 @@ static Order order;
 
 inline uint32_t segment_of(const Thread& thread) {
     Watched& self = watched(thread);
-    if (!self.segment) {
+    if (__builtin_expect(!self.segment, 0)) {
         const WatchedBlock& block = watched(*thread.block);
         self.segment = static_cast<uint32_t>(order.segments.size());
         order.segments.push_back({block.number, thread.rank, self.clock, block.epoch, order.grid_epoch});
@@ -65,7 +65,7 @@ inline const Publication* known_by(const Segment& early, const Knowledge& knowle
 }
 
 // Knowledge never changes, so what a search found in it holds for every thread that has the same.
-inline bool known(const Segment& early, const std::shared_ptr<const Knowledge>& knowledge, WatchedBlock& block) {
+static __attribute__((noinline)) bool known(const Segment& early, const std::shared_ptr<const Knowledge>& knowledge, WatchedBlock& block) {
     if (block.searched != knowledge) {
         block.searched = knowledge;
         block.known_epochs.clear();
@@ -78,7 +78,7 @@ inline bool known(const Segment& early, const std::shared_ptr<const Knowledge>& 
     return published;
 }
 
-inline bool ordered(uint32_t early_segment, const Thread& thread) {
+inline __attribute__((always_inline)) bool ordered(uint32_t early_segment, const Thread& thread) {
     const Segment& early = order.segments[early_segment];
     WatchedBlock& block = watched(*thread.block);
     if (early.grid_epoch < order.grid_epoch) return true;

@@ -49,7 +49,7 @@ inline void restore_cells(const Watch& watch, const SavedCells& saved) {
     for (size_t i = 0; i < watch.cell_count(); ++i) watch.cells[i] = saved.cells[i * watch.grain / saved.grain];
 }
 
-inline void watch_bytes(Watch& watch) {
+static __attribute__((noinline)) void watch_bytes(Watch& watch) {
     Cell* words = watch.cells;
     const size_t count = watch.cell_count();
     Cell* cells = make_cells(watch.bytes);
