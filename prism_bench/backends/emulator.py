@@ -31,8 +31,8 @@ from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError,
 from prism_bench.io.files import writable_cache
 from prism_bench.io.installation import host_special
 from prism_bench.spec.case import Case, Device
-from prism_bench.spec.inputs import AnyArray, ArrayModule, InputArray
-from prism_bench.spec.kernel import CUDA, Array, Edge, InOut, KernelSpec, Launch, Zero
+from prism_bench.spec.inputs import InputArray
+from prism_bench.spec.kernel import CUDA, Array, Edge, KernelSpec, Launch, Zero
 from prism_bench.units import count_text
 
 # Messages about single elements of a case's arrays: accesses that the emulator reports, and elements not written.
@@ -73,18 +73,11 @@ def _place(flat: int, shape: tuple[int, ...]) -> str:
     return ", ".join(str(int(index)) for index in np.unravel_index(flat, shape or (1,)))
 
 
-def unwritten_words(case: Case, name: str, actual: AnyArray, xp: ArrayModule, device: Device) -> str | None:
-    """Return that elements of an output still hold what its buffer was filled with before; None where none does."""
-    array = case.spec.array(name)
-    if isinstance(array, InOut) or not actual.size:
-        return None
-    filled = xp.ascontiguousarray(actual).reshape(-1).view(xp.uint8).reshape(actual.size, -1) == array.first_byte
-    places = xp.flatnonzero(filled.all(axis=1))
-    if not places.size:
-        return None
-    first = _place(int(places[0]), case.sizes.shape(name))
-    count = f" ({places.size} of {count_text(actual.size, 'element')})" if actual.size > 1 else ""
-    return f"{name}[{first}] was never written{count}{_no_block(case, device)}"
+def unwritten_text(case: Case, name: str, first: int, count: int, device: Device) -> str:
+    """Return that `count` elements of an output were never written, of which the `first` in memory is named."""
+    (_, size), shape = case.sizes.elements(name), case.sizes.shape(name)
+    of_size = f" ({count} of {count_text(size, 'element')})" if size > 1 else ""
+    return f"{name}[{_place(first, shape)}] was never written{of_size}{_no_block(case, device)}"
 
 
 def _no_block(case: Case, device: Device) -> str:

@@ -98,12 +98,23 @@ class NullRunnable(NumpyRunnable):
     def _damaged(self, name: str, output: np.ndarray) -> np.ndarray:
         scripted = self._behaviour
         if scripted.get("unwritten") or (scripted.get("skips") and self._calls > 1):
-            return np.full(output.shape, np.nan if precision_of(self.case.spec.array(name).dtype) else -91)
+            poison = np.nan if precision_of(self.case.spec.array(name).dtype) else -91
+            return self._held.get(name, np.full(output.shape, poison))
         if scripted.get("nan"):
             return np.where(np.arange(output.size).reshape(output.shape) == 0, np.nan, output)
         if scripted.get("shape"):
             return output.reshape(-1)[:-1]
         return output + 1 if scripted.get("wrong") else output
+
+    def reset(self, inputs: Mapping[str, InputArray]) -> None:
+        self._held: dict[str, np.ndarray] = {}
+        super().reset(inputs)
+
+    def put(self, name: str, values: np.ndarray) -> None:
+        if name in self._inputs:
+            super().put(name, values)
+        else:
+            self._held[name] = values
 
     def guard(self, key: int) -> HostGuard:
         self._results = {name: np.array(output) for name, output in self._results.items()}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.backends import Backend, Runnable
-from prism_bench.backends.emulator import unwritten_words
+from prism_bench.backends.emulator import unwritten_text
 from prism_bench.io.installation import host_special
 from prism_bench.spec.case import Case
 from prism_bench.spec.correctness import Allowance
@@ -147,20 +147,53 @@ def _one_seed(
     outputs = runnable.arrays(output.name for output in case.spec.outputs)
     entries = compare_outputs(backend, case, inputs, outputs, seed, known=known)
     if not guard:
-        entries = [_explained(backend, case, outputs, entry) for entry in entries]
+        entries = _explained(backend, runnable, inputs, outputs, entries)
     changed = _changed_input(backend, runnable, inputs)
     if changed:
         entries.append({"seed": seed, "output": changed, "passed": False, "error": f"input {changed} was changed"})
     return entries
 
 
-def _explained(backend: Backend, case: Case, outputs: Mapping[str, Any], entry: Entry) -> Entry:
-    """Return a failed entry with the reason where elements of the output were never written."""
-    if entry["passed"] or entry.get("error"):
-        return entry
-    xp, _ = _place(backend, case)
-    unwritten = unwritten_words(case, entry["output"], _bring(outputs[entry["output"]], xp), xp, backend.device)
-    return {**entry, "error": unwritten} if unwritten else entry
+def _explained(
+    backend: Backend,
+    runnable: Runnable,
+    inputs: Mapping[str, InputArray],
+    outputs: Mapping[str, Any],
+    entries: Sequence[Entry],
+) -> list[Entry]:
+    """Return the entries, failed ones with the reason where elements of an output were never written.
+
+    An element that was written may equal the poison, above all in one byte. So what holds the poison counts as
+    unwritten if it holds the inverted poison after a second launch on outputs that were filled with that.
+    """
+    case, (xp, _) = runnable.case, _place(backend, runnable.case)
+    failed = [entry["output"] for entry in entries if not entry["passed"] and not entry.get("error")]
+    pure = [name for name in failed if not isinstance(case.spec.array(name), InOut)]
+    held = {name: _holds(case, name, outputs[name], xp) for name in pure}
+    if not any(bool(places.any()) for places in held.values()) or runnable.guard(0) is None:
+        return list(entries)
+    runnable.reset(inputs)
+    fills: dict[str, Any] = {}  # until the launch, since a device may copy them late
+    for name in pure:
+        array = case.spec.array(name)
+        fills[name] = np.empty(case.sizes.shape(name), array.storage)
+        fills[name].reshape(-1).view(np.uint8)[:] = array.first_byte ^ 0xFF
+        runnable.put(name, fills[name])
+    runnable()
+    errors: dict[str, str] = {}
+    for name, actual in runnable.arrays(pure).items():
+        places = xp.flatnonzero(held[name] & _holds(case, name, actual, xp, inverted=True))
+        if places.size:
+            errors[name] = unwritten_text(case, name, int(places[0]), int(places.size), backend.device)
+    return [entry | {"error": errors[entry["output"]]} if entry["output"] in errors else entry for entry in entries]
+
+
+def _holds(case: Case, name: str, actual: Any, xp: ModuleType, *, inverted: bool = False) -> Any:
+    """Return which elements, flat, hold the poison of an output, or its inverse."""
+    byte, elements = case.spec.array(name).first_byte ^ (0xFF if inverted else 0), _bring(actual, xp)
+    if not elements.size:
+        return xp.zeros(0, bool)
+    return (_bits(elements, xp).reshape(elements.size, -1) == byte).all(axis=1)
 
 
 def compare_outputs(

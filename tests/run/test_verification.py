@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from prism_bench import In, InOut, KernelSpec, Launch, Out, Workload, exact
+from prism_bench.backends.host import HostRunnable
 from prism_bench.backends.null import NullBackend
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.catalogue import discover
@@ -51,6 +52,35 @@ def test_an_output_that_was_not_written_still_holds_the_poison():
     found = entries("unwritten")
     assert 1000 == found[0]["differing"]
     assert np.isnan(found[0]["actual"])
+
+
+class PoisonWriter(HostRunnable):
+    """Kernel that writes 15 of 20 elements, in every byte what a buffer holds before a check."""
+
+    def __init__(self, case, inputs):
+        self.case = case
+        self.reset(inputs)
+
+    def reset(self, inputs):
+        self.inputs = inputs
+        self.buffers = {array.name: self.laid_out(array, inputs) for array in self.case.spec.arrays}
+
+    def buffer(self, name):
+        return self.buffers[name]
+
+    def __call__(self):
+        self.buffers["y"][5:].view(np.uint8)[:] = self.case.spec.array("y").first_byte
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "int32", "float8_e4m3fn", "float16", "float32"])
+def test_written_poison_is_not_called_unwritten(dtype):
+    spec = KernelSpec(
+        entry="f", arguments=(In("x", "n"), Out("y", "n", dtype)), launch=lambda n: Launch(n, 1),
+        reference=lambda x: 0 * x, workloads={"S0": Workload(n=20)}, tolerance=exact(),
+    )  # fmt: skip
+    case = Case(replace(spec, name="f"), Workload(n=20), "S0")
+    (entry,) = verify_prepared(NullBackend(), PoisonWriter(case, case.inputs(0)), seeds=(0,))
+    assert (20, "y[0] was never written (5 of 20 elements)") == (entry["differing"], entry["error"])
 
 
 def test_one_nan_among_numbers_is_found():
