@@ -23,6 +23,8 @@ class Tolerance:
     `underflows` are the products that make an element: each is off by half of the smallest number where it underflows.
     `period` is a turn of an angle: a whole turn is no error.
 
+    `share` is the most of the elements that may differ at all, one always may; the others are exact.
+
     `among` is for indices: it returns the rows that they select from. Of equal elements of a row either index is right.
 
     `terms` is a share of `magnitude` (the sum of the absolute terms that made the element); both may be functions
@@ -46,6 +48,7 @@ class Tolerance:
     underflows: float | Callable[..., Any] = 0.0
     period: float | None = None
     among: Callable[..., Any] | None = None
+    share: float = 1.0
 
     def loosened(self, **changes: Any) -> "Tolerance":
         """Return a copy with other allowances, for a variant whose arithmetic differs by design."""
@@ -113,9 +116,13 @@ def normwise(
     return Tolerance("normwise", relative=float("inf"), magnitude=magnitude, depth=depth, normwise=limit)
 
 
-def absolute(limit: float) -> Tolerance:
-    """Return a tolerance of `limit` everywhere."""
-    return Tolerance("absolute", floor=limit)
+def absolute(limit: float, share: float = 1.0) -> Tolerance:
+    """Return a tolerance of `limit` everywhere, or in at most a `share` of the elements.
+
+    For floats rounded to integers: rounding is monotone, so a float that is off by less than 1 changes its integer by
+    1 at most, and only near a cut.
+    """
+    return Tolerance("absolute", floor=limit, share=share)
 
 
 def underflow(precision: Precision | None) -> float:
@@ -150,6 +157,7 @@ class _PieceResult:
     """Result of one piece of the output; `excess` is the worst error over its allowance."""
 
     differing: int
+    unequal: int
     max_error: float
     squared_error: float
     squared_size: float
@@ -188,7 +196,9 @@ def compare(
     limits = {"terms": terms, "magnitude": flat, "peak": peak}
     parts = [_part(got, want, piece, tolerance, xp, dtype=dtype, **limits) for piece in pieces]
     worst = max(parts, key=lambda part: (part.excess, part.error))
-    differing = sum(part.differing for part in parts)
+    differing, unequal = sum(part.differing for part in parts), sum(part.unequal for part in parts)
+    if unequal > max(1, tolerance.share * got.size):
+        differing = unequal
     norm = _norm_error(parts, _least_norm(flat, depth, got.size, xp))
     return Comparison(
         passed=differing == 0 and (tolerance.normwise is None or norm <= tolerance.normwise),
@@ -234,6 +244,7 @@ def _part(
     squares = _squares(xp.maximum(error - underflow(precision), 0.0), want, xp)
     return _PieceResult(
         differing=int((~(error <= allowed)).sum()),
+        unequal=int((error != 0).sum()) if tolerance.share < 1 else 0,
         max_error=float(error.max()),
         squared_error=squares[0],
         squared_size=squares[1],

@@ -281,3 +281,16 @@ def test_an_angle_may_be_off_by_a_whole_turn():
     assert not outcome([0, 0.1], [turn, turn], circular)
     assert not outcome([np.nan], [turn], circular)
     assert not outcome([np.inf], [0], circular)
+
+
+@pytest.mark.parametrize(("apart", "passed", "differing"), [(0, True, 0), (2, True, 0), (3, False, 3)])
+def test_a_share_bounds_how_many_elements_differ_at_all(apart, passed, differing):
+    actual, expected = np.zeros(32, "int8"), np.zeros(32)
+    actual[:apart] = 1
+    found = compare(actual, expected, absolute(1, share=1 / 16), np)
+    assert (passed, differing) == (found.passed, found.differing)
+
+
+def test_a_share_lets_one_element_of_few_differ_within_the_limit():
+    tolerance = absolute(1, share=1 / 16)
+    assert [True, False] == [compare(np.array([n, 0], "int8"), np.zeros(2), tolerance, np).passed for n in (1, 2)]

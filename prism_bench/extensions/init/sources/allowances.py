@@ -17,7 +17,9 @@ _MEANING: Mapping[Arithmetic, str] = {
     "product": "sums of products",
     "tf32_product": "sums of products in TF32",
     "half_product": "sums in half precision",
+    "angle": "a function of an angle, which is off by a share of its size",
 }
+_ROUNDED = "absolute(1, share=1 / 16)"
 
 
 @dataclass(frozen=True)
@@ -32,17 +34,33 @@ class ProposedTolerance:
 def tolerance_for(kernel: FoundKernel, dtypes: Mapping[str, str | None]) -> ProposedTolerance:
     """Return the tolerance for what the kernel does; an empty text keeps the default, a few units in the last place.
 
-    `dtypes` are the types of the buffers by name.
+    `dtypes` are the types of the buffers by name. Integers that hold rounded floats are off by 1 near a cut.
     """
     outputs = [parameter for parameter in kernel.parameters if parameter.role.value in ("output", "in_out")]
+    of_floats, reason = _of_floats(kernel, dtypes, outputs), "floats rounded to integers"
+    if not any(output.is_rounded for output in outputs):
+        return of_floats
+    if all(output.is_rounded for output in outputs):
+        return ProposedTolerance(_ROUNDED, reason, ("absolute",))
+    default = of_floats.text or "elementwise()"
+    text = ", ".join(f'"{output.name}": {_ROUNDED if output.is_rounded else default}' for output in outputs)
+    imports = {"absolute", *(of_floats.imports or ["elementwise"])}
+    return ProposedTolerance(f"{{{text}}}", f"{reason}; {of_floats.reason}".removesuffix("; "), tuple(imports))
+
+
+def _of_floats(
+    kernel: FoundKernel, dtypes: Mapping[str, str | None], outputs: Sequence[FoundParameter]
+) -> ProposedTolerance:
+    """Return the tolerance of the outputs that are floats."""
     floats = [dtype for output in outputs if (dtype := dtypes.get(output.name) or "").startswith(("float", "bfloat"))]
     if kernel.arithmetic is None or kernel.arithmetic.value == "elementwise" or not floats:
         return ProposedTolerance()
     kind, reason = kernel.arithmetic.value, f"{_MEANING[kernel.arithmetic.value]}: {kernel.arithmetic.reason}"
     limit = max(_limit(dtype, kind) for dtype in floats)
-    if kind == "functions":
-        least = 1e-5 if limit == _SINGLE else limit
-        text = "elementwise()" if limit == _DOUBLE else f"elementwise(ulps=64, floor={least:g})"
+    if kind in ("functions", "angle"):
+        text = "elementwise()" if limit == _DOUBLE else f"elementwise(ulps=64, floor={limit:g})"
+        if kind == "angle" and limit == _SINGLE:
+            text += _loosened_for_angle(kernel)
         return ProposedTolerance(text, reason, ("elementwise",))
     if limit != _SINGLE:
         return ProposedTolerance(f"normwise({limit:g})", reason, ("normwise",))
@@ -55,7 +73,7 @@ def tolerance_for(kernel: FoundKernel, dtypes: Mapping[str, str | None]) -> Prop
         return ProposedTolerance("normalising()", reason, ("normalising",))
     if magnitude is None or not depth:
         return ProposedTolerance(f"normwise({limit:g})", reason, ("normwise",))
-    asked = ", ".join(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", depth)))
+    asked = _names_of(depth)
     names = ", ".join([*dict.fromkeys(name for name in magnitude[0]), "xp"])
     size = f"magnitude=lambda {names}: {magnitude[1]}"
     head = f"lambda {asked}:" if asked else "lambda:"
@@ -63,6 +81,20 @@ def tolerance_for(kernel: FoundKernel, dtypes: Mapping[str, str | None]) -> Prop
         return ProposedTolerance(f"product({size}, depth={head} {depth})", reason, ("product",))
     terms = f"terms={head} 4 * ({depth}) ** 0.5 * 2.0**-24"
     return ProposedTolerance(f"reduction({size}, {terms})", reason, ("reduction",))
+
+
+def _loosened_for_angle(kernel: FoundKernel) -> str:
+    """Return the allowance for an angle of a few roundings: a sine or cosine is off by at most what its angle is."""
+    inputs = [p.name for p in kernel.parameters if p.role.value == "input" and (p.dtype or "").startswith("float")]
+    peak = " * ".join(f"xp.max(xp.abs({name}))" for name in inputs) or "xp.ones(1)"
+    return (
+        f".loosened(magnitude=lambda {', '.join([*inputs, 'xp'])}: {peak}, "
+        f"terms=lambda {_names_of(kernel.depth)}: 4 * ({kernel.depth}) * 2.0**-24)"
+    )
+
+
+def _names_of(expression: str) -> str:
+    return ", ".join(dict.fromkeys(re.findall(r"[A-Za-z_]\w*", expression)))
 
 
 def _limit(dtype: str, kind: Arithmetic) -> float:

@@ -16,7 +16,7 @@ from prism_bench.extensions.init.sources.kernels import (
     dtype_of,
     lanes_of,
 )
-from prism_bench.extensions.init.sources.proposals import arithmetic_of, proposed_reference
+from prism_bench.extensions.init.sources.proposals import arithmetic_of, proposed_reference, rounded_outputs
 from prism_bench.extensions.init.sources.symbols import Symbols, text_of
 
 # Heads of kernels: name, namespace, template parameters, parameters, launch bounds.
@@ -199,7 +199,10 @@ def with_body(
     floats = frozenset(p.name for p in parameters if not (p.dtype or "float").startswith(("int", "uint", "bool")))
     arithmetic, depth = arithmetic_of(body, reader, functions, {name: use[name] for name in outputs}, floats)
     proposed = proposed_reference(kernel, body, reader, use, functions, symbols)
-    return replace(kernel, arithmetic=arithmetic, depth=depth, proposed=proposed)
+    whole = {p.name for p in parameters if p.name in outputs and (p.dtype or "").startswith(("int", "uint"))}
+    rounded = rounded_outputs(body, {name: use[name] for name in whole}, functions, floats)
+    parameters = [replace(parameter, is_rounded=parameter.name in rounded) for parameter in parameters]
+    return replace(kernel, parameters=tuple(parameters), arithmetic=arithmetic, depth=depth, proposed=proposed)
 
 
 def _with_type(parameter: FoundParameter, symbols: Symbols) -> FoundParameter:

@@ -10,8 +10,11 @@ _Value = TypeVar("_Value")
 Language = Literal["cuda", "triton"]
 Role = Literal["input", "output", "in_out", "size", "scalar", "constexpr", "unknown"]
 # What limits the error of the outputs: one rounding or few for each element, functions such as exp, a sum of terms, a
-# sum by which each element is divided or shifted, a sum of products, such a sum in TF32 or half precision.
-Arithmetic = Literal["elementwise", "functions", "reduction", "normalising", "product", "tf32_product", "half_product"]
+# sum by which each element is divided or shifted, a sum of products, such a sum in TF32 or half precision; a function
+# of an angle that grows with an index.
+Arithmetic = Literal[
+    "elementwise", "functions", "reduction", "normalising", "product", "tf32_product", "half_product", "angle"
+]
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class FoundParameter:
 
     `type` is written as in the source. `dtype` is NumPy's name of the number or of the elements behind a pointer, None
     for other types. `shape` names a buffer's axes as a spec does (`"rows cols"`). `below` is what elements that are
-    indices have to be below, empty for others. `note` is a reason to confirm the type.
+    indices have to be below, empty for others. `is_rounded` is whether it gets floats rounded to integers. `note` is
+    a reason to confirm the type.
     """
 
     name: str
@@ -53,6 +57,7 @@ class FoundParameter:
     is_restrict: bool = False
     default: str | None = None
     below: str = ""
+    is_rounded: bool = False
     note: str = ""
 
 
@@ -103,11 +108,12 @@ class FoundKernel:
     `namespace` is `outer::inner`, or empty. `launch_bounds` are the numbers or names in `__launch_bounds__`.
 
     `arithmetic` is what the tolerance has to allow for, and `depth` the number of terms of a sum as an expression over
-    axes, empty where it is not known. `derived` has expressions of names in shapes that are no axes. `proposed` has
-    NumPy's expression of each output, or is empty. `tune` has values of names that may vary, the default first.
-    `tuned_together` has the combinations of these values that the source lists, if not all. `limits` has the least and
-    the most of an axis that blocks allow. `helper_of` is the kernel that calls or launches this one: it gets no spec.
-    `missing` are reasons why no spec can be complete, `notes` remarks for the person who completes it.
+    axes, empty where it is not known; of an angle it is the most that the index has. `derived` has expressions of names
+    in shapes that are no axes. `proposed` has NumPy's expression of each output, or is empty. `tune` has values of
+    names that may vary, the default first. `tuned_together` has the combinations of these values that the source lists,
+    if not all. `limits` has the least and the most of an axis that blocks allow. `helper_of` is the kernel that calls
+    or launches this one: it gets no spec. `missing` are reasons why no spec can be complete, `notes` remarks for the
+    person who completes it.
     """
 
     language: Language

@@ -55,7 +55,8 @@ def arithmetic_of(
     floats |= {
         name for name, (kind, _) in kinds.items() if re.match(r"float|double|half|__half|auto|T\b|scalar_t", kind)
     }
-    if any(_rounds_often(node, floats) for node in nodes_of(body, "binary_expression")):
+    expressions = nodes_of(body, "binary_expression", "assignment_expression")
+    if any(_rounds_often(node, floats) for node in expressions):
         return Guess("functions", "several roundings in an expression"), ""
     return Guess("elementwise", "no sum of many terms"), ""
 
@@ -144,15 +145,98 @@ def _loop_depth(body: Node, reader: IndexReader) -> str:
 
 
 def _rounds_often(node: Node, floats: frozenset[str]) -> bool:
-    """Return whether an expression of floats adds what was rounded before: `a * x + b * y`."""
-    sums = [part for part in (node, node.parent) if part is not None and part.type == "binary_expression"]
-    if [part.child_by_field_name("operator").type in ("+", "-") for part in sums] not in ([True], [True, False]):
-        return False  # no sum, or a part of the sum around it, which has the same products
-    inner = [part for part in nodes_of(node, "binary_expression") if part != node]
-    names = {text_of(name) for name in nodes_of(node, "identifier")}
-    in_index = node.parent is not None and node.parent.type == "subscript_argument_list"
-    products = any(part.child_by_field_name("operator").type in ("*", "/") for part in inner)
-    return products and not in_index and bool(names & floats)
+    """Return whether an expression of floats adds what was rounded before: `a * x + b * y`, `y += a * x`."""
+    if node.child_by_field_name("operator").type not in ("+", "-", "+=", "-=") or _is_sum(node.parent) or _in_index(node):
+        return False  # of a sum of many terms the whole one counts
+    waiting = [(child, False) for child in node.children]
+    while waiting:
+        part, is_rounded = waiting.pop()
+        if is_rounded and part.type == "identifier" and text_of(part) in floats:
+            return True
+        is_rounded |= part.type == "binary_expression" and part.child_by_field_name("operator").type in "+-*/"
+        if part.type != "subscript_argument_list":
+            waiting += [(child, is_rounded) for child in part.children]
+    return False
+
+
+def _is_sum(node: Node | None) -> bool:
+    return (
+        node is not None
+        and node.type == "binary_expression"
+        and node.child_by_field_name("operator").type in ("+", "-")
+    )
+
+
+def _in_index(node: Node) -> bool:
+    while node.parent is not None and node.type != "subscript_argument_list":
+        node = node.parent
+    return node.type == "subscript_argument_list"
+
+
+def _names_in(node: Node) -> set[str]:
+    """Return the names in an expression outside of indices."""
+    return {text_of(name) for name in nodes_of(node, "identifier") if not _in_index(name)}
+
+
+# Integers that hold rounded floats.
+
+_ROUNDING = re.compile(
+    r"\b(?:(?:ll?)?(?:rint|round)|nearbyint|floor|ceil|trunc)f?\s*\(|"
+    r"\b__(?:float|half|double)2u?(?:int|ll|short|char)_r"
+)
+_MOST_STEPS = 3  # from a stored variable to its definition
+
+
+def rounded_outputs(
+    body: Node, use: Mapping[str, BufferUse], functions: Mapping[str, DeviceFunction], floats: frozenset[str]
+) -> set[str]:
+    """Return the buffers that get a float rounded to an integer: `y[i] = (int8_t)rintf(x[i] * scale)`."""
+    made: dict[str, list[Node]] = {}
+    for node in nodes_of(body, "init_declarator", "assignment_expression"):
+        target = node.child_by_field_name("declarator") or node.child_by_field_name("left")
+        value = node.child_by_field_name("value") or node.child_by_field_name("right")
+        if target.type == "identifier" and value is not None:
+            made.setdefault(text_of(target), []).append(value)
+    kinds = _declared_types(body)
+    numbers = floats | {name for name, (kind, _) in kinds.items() if re.match(r"float|double|half|__half", kind)}
+
+    def is_computed(node: Node) -> bool:
+        parts = [node, *(value for name in _names_in(node) for value in made.get(name, ()))]
+        return bool(_names_in(node) & numbers) and any(any(nodes_of(part, "binary_expression")) for part in parts)
+
+    def is_rounded(value: Node, steps: int = 0) -> bool:
+        names = _names_in(value)
+        texts = [text_of(value), *(text_of(functions[name].body) for name in names if name in functions)]
+        casts = [(node.child_by_field_name("type"), node) for node in nodes_of(value, "cast_expression")]
+        casts += [
+            (next(nodes_of(node, "type_descriptor"), None), node) for node in nodes_of(value, "call_expression")
+            if text_of(node).startswith("static_cast<")
+        ]  # fmt: skip
+        return (
+            any(map(_ROUNDING.search, texts))
+            or any(
+                kind is not None and _is_whole(dtype_of(text_of(kind))) and is_computed(node) for kind, node in casts
+            )
+            or steps < _MOST_STEPS
+            and any(is_rounded(part, steps + 1) for name in names for part in made.get(name, ()))
+        )
+
+    stored = {
+        name: [value for access in buffer.accesses if access.writes and (value := _assigned(access.node)) is not None]
+        for name, buffer in use.items()
+    }
+    return {name for name, values in stored.items() if any(map(is_rounded, values))}
+
+
+def _is_whole(dtype: str | None) -> bool:
+    return (dtype or "").startswith(("int", "uint"))
+
+
+def _assigned(node: Node) -> Node | None:
+    """Return what the assignment around an element assigns."""
+    while node.parent is not None and node.type != "assignment_expression":
+        node = node.parent
+    return node.child_by_field_name("right") if node.type == "assignment_expression" else None
 
 
 # References: bodies that are one expression an element, in NumPy.

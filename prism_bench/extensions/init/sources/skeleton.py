@@ -203,7 +203,7 @@ _SINGLE = re.compile(
 _MOST_ELEMENTS = (1 << 16, 1 << 27)  # of a buffer, in a small workload and in a large one
 _MOST_TERMS = (1 << 22, 1 << 40)  # that sums of an output have in all
 _WORDS = ("min", "max", "int", "bool", "abs")  # functions in expressions of a launch
-_METHODS = ("bit_length", "sum")  # of expressions in launches and tolerances
+_METHODS = ("bit_length", "sum", "loosened")  # of expressions in launches and tolerances
 
 
 @dataclass(frozen=True)

@@ -272,8 +272,8 @@ class _Builder:
         derived = _ordered({name: text for name, text in shapes.derived.items() if name not in reading.values})
         return FoundKernel(
             "triton", self._node.name, self._file.path, self._node.lineno, tuple(parameters), launches=launches,
-            decorators=_decorators(self._node), arithmetic=self._arithmetic(), tune=self._tune(reading),
-            tuned_together=self._tuned_together(reading),
+            decorators=_decorators(self._node), arithmetic=self._arithmetic(reading),
+            depth=self._most_angle(reading), tune=self._tune(reading), tuned_together=self._tuned_together(reading),
             notes=(*self._notes(shapes), *reading.notes), derived=tuple(derived.items()),
             limits=tuple(sorted({(axis, shapes.least.get(axis), shapes.most.get(axis))
                                  for axis in (*shapes.least, *shapes.most)}, key=str)),
@@ -312,6 +312,7 @@ class _Builder:
 
     def _parameters(self, buffers: Sequence[str], reading: _Reading, shapes: Shapes) -> list[FoundParameter]:
         made: list[FoundParameter] = []
+        floats = {name for name in buffers if "float" in (reading.dtypes.get(name) or self._dtype(name))}
         for name in self._names:
             annotation = self._annotations[name]
             if name in self._constants or name in reading.dropped:
@@ -322,10 +323,18 @@ class _Builder:
             elif name in buffers:
                 role = self._role(name, reading)
                 dtype = reading.dtypes.get(name) or self._dtype(name)
+                stored = [access.value for access in self._accesses(name) if access.kind == "store" and access.value]
+                is_rounded = dtype.startswith(("int", "uint")) and any(
+                    value.is_computed and value.loaded & floats for value in stored
+                )
                 below = (
                     shapes.below.get(name, "") if dtype.startswith("int") and role.value in ("input", "in_out") else ""
                 )
-                made.append(FoundParameter(name, annotation, dtype, role, shapes.of.get(name), True, below=below))
+                made.append(
+                    FoundParameter(
+                        name, annotation, dtype, role, shapes.of.get(name), True, below=below, is_rounded=is_rounded
+                    )
+                )
             else:
                 made.append(self._number(name, annotation, reading))
         return made
@@ -617,7 +626,7 @@ class _Builder:
 
     # Arithmetic.
 
-    def _arithmetic(self) -> Guess[Arithmetic] | None:
+    def _arithmetic(self, reading: _Reading) -> Guess[Arithmetic] | None:
         body = self._body
         half = any(access.value is not None and access.value.half for access in body.accesses)
         if body.products:
@@ -629,13 +638,30 @@ class _Builder:
             return Guess("normalising" if divides else "reduction", reason)
         if any(access.kind == "atomic" for access in body.accesses):
             return Guess("reduction", "atomic operations")
+        if body.angles and self._most_angle(reading):
+            return Guess("angle", "the angle of a sine or cosine has an index")
         if body.functions:
             return Guess("functions", f"tl.{body.functions[0]}")
         if "/" in ast.unparse(self._node):
             return Guess("functions", "divisions")
         texts = [access.value.text for access in body.accesses if access.value is not None]
-        several = any(text is None or len(re.findall(r" [-+*] ", text)) > 2 for text in texts)
+        several = any(text is None or _rounds_often(text) for text in texts)
         return Guess("functions", "several roundings") if several else Guess("elementwise", "no function")
+
+    def _most_angle(self, reading: _Reading) -> str:
+        """Return the most of what multiplies loaded numbers in angles, over axes; empty if there is none or unknown."""
+        most: list[str] = []
+        for term in dict.fromkeys(term for angle in self._body.angles for term in angle):
+            factors: list[str] = []
+            for atom in term:
+                if atom.startswith("%pid"):
+                    factors.append(reading.grid[int(atom[4:])] if int(atom[4:]) < len(reading.grid) else "")
+                elif not atom.startswith("%loaded:") and not re.fullmatch(r"-?\d+", atom):
+                    factors.append(self._body.atom_bounds.get(atom, "") if atom.startswith("%") else atom)
+            if not all(factors):
+                return ""
+            most += [" * ".join(text if text.isidentifier() else f"({text})" for text in factors)] if factors else []
+        return " + ".join(dict.fromkeys(most))
 
     def _proposed(self, parameters: Sequence[FoundParameter], reading: _Reading) -> tuple[tuple[str, str], ...]:
         """Return NumPy's expression of each output where every element depends on those at the same offset."""
@@ -660,6 +686,14 @@ class _Builder:
                 return ()
             outputs.append((name, text))
         return tuple(outputs)
+
+
+def _rounds_often(text: str) -> bool:
+    """Return whether an expression adds what was rounded before, so that its sum may cancel, or has many roundings."""
+    nodes = [node for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.BinOp)]
+    sums = [node for node in nodes if isinstance(node.op, ast.Add | ast.Sub)]
+    inner = [part for node in sums for part in ast.walk(node) if isinstance(part, ast.BinOp) and part is not node]
+    return bool(inner) or len(nodes) > 3
 
 
 def _names_in(*expressions: str) -> set[str]:

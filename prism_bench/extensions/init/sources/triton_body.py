@@ -66,6 +66,7 @@ class Value:
     parts: "tuple[Value, ...]" = ()
     is_float: bool = False
     half: str = ""
+    is_computed: bool = False  # by arithmetic or a function, of loaded numbers
 
 
 @dataclass(frozen=True)
@@ -99,6 +100,7 @@ class Body:
     selections: list[str] = field(default_factory=list[str])
     products: list[str] = field(default_factory=list[str])
     functions: list[str] = field(default_factory=list[str])
+    angles: list[Sum] = field(default_factory=list[Sum])  # of sines and cosines
     helpers: set[str] = field(default_factory=set[str])
     descriptors: set[str] = field(default_factory=set[str])  # parameters that are descriptors of the host
     summed_in_loop: bool = False
@@ -295,7 +297,16 @@ class _Reader:
         text = None
         if left.text is not None and right.text is not None and type(node.op) in _OPERATORS:
             text = f"({left.text} {_OPERATORS[type(node.op)]} {right.text})"
-        return Value(index, pointer, text, loaded, is_float=left.is_float or right.is_float)
+        sides = (left, right)
+        is_computed = isinstance(node.op, ast.Div) or any(side.is_computed or _single_loaded(side) for side in sides)
+        return Value(
+            index,
+            pointer,
+            text,
+            loaded,
+            is_float=left.is_float or right.is_float,
+            is_computed=bool(loaded) and is_computed,
+        )
 
     def _base(self, left: Value, right: Value) -> str | None:
         """Return which of two parameters in a sum is the pointer: an integer is known by its other uses."""
@@ -418,12 +429,15 @@ class _Reader:
         if name in _FUNCTIONS and name not in _REDUCTIONS:
             if name not in _EXACT:
                 self.body.functions.append(name)
+            if name in ("sin", "cos") and first.index and first.loaded:
+                self.body.angles.append(first.index)
             text = _formatted(name, arguments)
         if loaded:
             self._meet_numbers(*arguments)
         if name in ("zeros", "full", "zeros_like"):
             return Value(text="0.0" if name != "full" or len(arguments) < 2 else arguments[1].text)
-        return Value(text=text, loaded=loaded)
+        is_computed = any(argument.is_computed for argument in arguments) or name in self.body.functions
+        return Value(text=text, loaded=loaded, is_computed=is_computed)
 
     def _chosen(self, name: str, arguments: list[Value], place: str) -> Value:
         """Return the value of a function that selects between its operands, or that divides."""
@@ -439,7 +453,7 @@ class _Reader:
         elif name in ("minimum", "min") and len(operands) > 1:
             self._bound(operands[0].index, operands[1].index)
         text = _formatted({"min": "minimum", "max": "maximum"}.get(name, name), arguments)
-        return replace(chosen, text=text, loaded=loaded)
+        return replace(chosen, text=text, loaded=loaded, is_computed=any(operand.is_computed for operand in operands))
 
     def _access(self, node: ast.Call, name: str, arguments: list[Value], named: dict[str, Value]) -> Value:
         address = arguments[0] if arguments else named.get("pointer", Value())
