@@ -44,7 +44,8 @@ import math
 import numpy as np
 
 from prism_bench import (
-    In, InOut, KernelSpec, Launch, Out, Scalar, Size, Workload, absolute, elementwise, integers, normwise, uniform,
+    In, InOut, KernelSpec, Launch, Out, Scalar, Size, Struct, Workload, absolute, elementwise, integers, normwise,
+    uniform,
 )
 from prism_bench.spec.inputs import Fill
 from prism_bench.spec.tolerance import Tolerance

@@ -15,3 +15,11 @@ def causal_conv1d_update_kernel(conv_state, x, weight, batch, dim):
 
 def channel_last_kernel(x, channels, seqlen):
     return x.reshape(channels, seqlen).T
+
+
+def conv_params_kernel(params, x, weight):
+    batch, dim, seqlen, width = (params[name] for name in ("batch", "dim", "seqlen", "width"))
+    padded = np.pad(x.reshape(batch, dim, seqlen), ((0, 0), (0, 0), (width, 0)))
+    taps = weight.reshape(dim, width)
+    out = sum(taps[:, w, None] * padded[:, :, width - w : width - w + seqlen] for w in range(width))
+    return out / (1 + np.exp(-out)) if params["silu_activation"] else out

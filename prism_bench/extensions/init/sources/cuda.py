@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from keyword import iskeyword
 
 from prism_bench.compilation.host_source.syntax import Node, Tree, first_defect, function_name, line_of, nodes_of
 from prism_bench.extensions.init.sources.body import BodyReader, BufferUse, DeviceFunction
 from prism_bench.extensions.init.sources.indices import IndexReader, Shapes
 from prism_bench.extensions.init.sources.kernels import (
+    NOT_IN_SPECS,
     FoundKernel,
     FoundParameter,
     Guess,
@@ -140,7 +142,7 @@ def _role(written: str, dtype: str | None, is_pointer: bool) -> Guess[Role]:
     if is_pointer:
         return Guess("output", "pointer to what is not const")
     if dtype is None:
-        return Guess("unknown", f"{written} is no number")
+        return Guess("unknown", "a spec passes buffers, numbers and plain structures")
     if dtype.startswith(("int", "uint")) and lanes_of(written) == 1:
         return Guess("size", "whole number passed by value")
     return Guess("scalar", "number passed by value")
@@ -172,10 +174,12 @@ def with_body(
     symbols = written.symbols.with_others(project)
     kernel, body, launch = written.kernel, written.body, written.kernel.launch
     kernel = replace(kernel, parameters=tuple(_with_type(parameter, symbols) for parameter in kernel.parameters))
+    kernel = _with_fields(kernel, symbols, constants)
+    members = {f"{p.name}.{name}": name for p in kernel.parameters for name, _ in p.fields}
     pointers = [parameter.name for parameter in kernel.parameters if parameter.is_pointer]
-    sizes = [parameter.name for parameter in kernel.parameters if parameter.role.value == "size"]
+    sizes = kernel.sizes
     types = {p.name: p.dtype for p in kernel.parameters if p.is_pointer and p.dtype}
-    reader = IndexReader(symbols, sizes, constants, launch, element_types=types)
+    reader = IndexReader(symbols, sizes, constants, launch, element_types=types, members=members)
     if body is None:
         return kernel
     reader.read(body)
@@ -196,7 +200,8 @@ def with_body(
         missing=(*_bounding(kernel, body, use), *_colliding(kernel, use)),
         notes=(*kernel.notes, *_notes(body, symbols)),
     )
-    floats = frozenset(p.name for p in parameters if not (p.dtype or "float").startswith(("int", "uint", "bool")))
+    kinds = {p.name: " ".join(kind for _, kind in p.fields) if p.fields else p.dtype or "float" for p in parameters}
+    floats = frozenset(name for name, kind in kinds.items() if "float" in kind)
     arithmetic, depth = arithmetic_of(body, reader, functions, {name: use[name] for name in outputs}, floats)
     proposed = proposed_reference(kernel, body, reader, use, functions, symbols)
     whole = {p.name for p in parameters if p.name in outputs and (p.dtype or "").startswith(("int", "uint"))}
@@ -212,6 +217,29 @@ def _with_type(parameter: FoundParameter, symbols: Symbols) -> FoundParameter:
     if parameter.dtype is not None or dtype is None:
         return parameter
     return replace(parameter, dtype=dtype, is_pointer=is_pointer, role=_role(parameter.type, dtype, is_pointer))
+
+
+def _with_fields(kernel: FoundKernel, symbols: Symbols, constants: Mapping[str, str]) -> FoundKernel:
+    """Return the kernel with the fields of structures that it takes by value, or why a spec cannot pass one."""
+    taken = {parameter.name for parameter in kernel.parameters} | set(NOT_IN_SPECS)
+    parameters: list[FoundParameter] = []
+    for parameter in kernel.parameters:
+        words = [word for word in symbols.plain_type(parameter.type).split() if word not in ("const", "struct")]
+        name = constants.get(words[-1], words[-1]).rpartition("::")[2] if words else parameter.type
+        structure = symbols.structures.get(name) or symbols.structures.get(parameter.type)
+        if parameter.role.value == "unknown" and structure is not None:
+            kinds = {field: symbols.plain_type(kind) for field, kind in structure.fields}
+            odd = [f"{kinds[field]} {field}, which is no number" for field in kinds
+                   if not dtype_of(kinds[field]) or lanes_of(kinds[field]) > 1]  # fmt: skip
+            odd += [f"{field}, a name that is taken" for field in kinds if field in taken or iskeyword(field)]
+            problem = structure.problem or next((f"has the field {text}" for text in odd), "")
+            where = f"{name} of {structure.path}:{structure.line}"
+            taken |= kinds.keys()
+            fields = tuple((field, dtype_of(kind) or "") for field, kind in kinds.items())
+            role: Guess[Role] = Guess("unknown", f"{where} {problem}") if problem else Guess("struct", where)
+            parameter = replace(parameter, role=role, fields=() if problem else fields)
+        parameters.append(parameter)
+    return replace(kernel, parameters=tuple(parameters))
 
 
 def _lanes(parameter: FoundParameter, symbols: Symbols) -> int:

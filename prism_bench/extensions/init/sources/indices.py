@@ -70,6 +70,7 @@ class IndexReader:
     bounds: dict[object, str] = field(default_factory=dict[object, str])
     element_types: Mapping[str, str] = field(default_factory=dict[str, str])
     index_data: dict[str, str] = field(default_factory=dict[str, str])
+    members: Mapping[str, str] = field(default_factory=dict[str, str])  # `p.width` is the size width
     variables: dict[str, Node] = field(default_factory=dict[str, Node])
     _equal: list[tuple[Node, Node]] = field(default_factory=list[tuple[Node, Node]])
     _bound: dict[str, Sum] = field(default_factory=dict[str, Sum])
@@ -161,7 +162,7 @@ class IndexReader:
             if variable is not None:
                 values[name] = name if variable.is_changed else self._values_behind(variable.value, values)
         values |= {name: name for name in self.sizes} | self._extents_of_launch()
-        names = HostNames(self.symbols, {}, values)
+        names = HostNames(self.symbols, dict(self.members), values)
         try:
             text = names.python(node)
         except NotSimple:
@@ -269,7 +270,7 @@ class IndexReader:
                 extent = (*extents, "1", "1")["xyz".index(match[2])]
                 number = number_of(extent)
                 return {(): int(number)} if number else {(f"@{extent}",): 1}
-        return {(text,): 1}
+        return {(self.members.get(text, text),): 1}
 
     def _atom(self, node: Node) -> Sum:
         """Return a part as it is; an expression over sizes alone counts as a size."""

@@ -8,7 +8,7 @@ from typing import Generic, Literal, TypeVar
 _Value = TypeVar("_Value")
 
 Language = Literal["cuda", "triton"]
-Role = Literal["input", "output", "in_out", "size", "scalar", "constexpr", "unknown"]
+Role = Literal["input", "output", "in_out", "size", "scalar", "constexpr", "struct", "unknown"]
 # What limits the error of the outputs: one rounding or few for each element, functions such as exp, a sum of terms, a
 # sum by which each element is divided or shifted, a sum of products, such a sum in TF32 or half precision; a function
 # of an angle that grows with an index.
@@ -43,8 +43,8 @@ class FoundParameter:
 
     `type` is written as in the source. `dtype` is NumPy's name of the number or of the elements behind a pointer, None
     for other types. `shape` names a buffer's axes as a spec does (`"rows cols"`). `below` is what elements that are
-    indices have to be below, empty for others. `is_rounded` is whether it gets floats rounded to integers. `note` is
-    a reason to confirm the type.
+    indices have to be below, empty for others. `is_rounded` is whether it gets floats rounded to integers. `fields`
+    are those of a structure passed by value, with NumPy's types.
     """
 
     name: str
@@ -58,7 +58,7 @@ class FoundParameter:
     default: str | None = None
     below: str = ""
     is_rounded: bool = False
-    note: str = ""
+    fields: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,15 @@ class FoundKernel:
     notes: tuple[str, ...] = ()
 
     @property
+    def sizes(self) -> list[str]:
+        """The whole numbers that the kernel takes by value, in structures too."""
+        names: list[str] = []
+        for parameter in self.parameters:
+            names += [parameter.name] if parameter.role.value == "size" else []
+            names += [name for name, dtype in parameter.fields if dtype.startswith(("int", "uint"))]
+        return names
+
+    @property
     def qualified_name(self) -> str:
         """The name with its namespace, as a spec's `entry` has it without template arguments."""
         return f"{self.namespace}::{self.name}" if self.namespace else self.name
@@ -197,6 +206,8 @@ class Skeleton:
     loads: bool
     open_points: tuple[str, ...] = ()
 
+
+NOT_IN_SPECS = ("xp", "special", "device", "self")  # names that references and launches may ask for
 
 # C++ types of kernel parameters, as NumPy names them.
 

@@ -271,12 +271,23 @@ def read_launch(
     parameters: Sequence[tuple[str, str]],
     template: Sequence[TemplateParameter],
     project: Symbols,
+    fields: Mapping[int, Sequence[str]],
 ) -> FoundLaunch:
     """Return the launch as expressions over the kernel's parameters, with a list of expressions that are not simple.
 
     `parameters` are names and types; a parameter that no expression may ask for, such as a pointer, is the empty name.
+    `fields` are the names of the fields of structures by their places among the parameters.
     """
     names = _host_names(written, [name for name, _ in parameters], project)
+    for place, members in fields.items():
+        for node in written.arguments[place : place + 1]:
+            value = names.values.get(plain_text(node))
+            value = value if value is not None and not isinstance(value, str | Again) else node
+            listed = next(nodes_of(value, "initializer_list"), None)
+            names.passed |= {f"{plain_text(node)}.{member}": member for member in members}
+            for inner, member in zip(arguments_in(listed), members, strict=False):
+                if inner.type == "identifier":
+                    names.passed.setdefault(text_of(inner), member)
     unread: list[Unread] = []
     parts: dict[str, tuple[str, ...] | None] = dict.fromkeys(_PARTS, ("0",))
     for part, node in zip(_PARTS, written.configuration, strict=False):
@@ -414,7 +425,8 @@ def _declared_type(node: Node, written: WrittenLaunch, names: HostNames) -> str:
         kinds = ((match, names.symbols.plain_type(names.types.get(match[1], match[1]))) for match in matches)
         match = next((match for match, plain in kinds if dtype_of(plain)), None)
     if match is None:
-        return ""
+        made = re.fullmatch(r"(\w+)[{(].*[})]", text)  # a functor: `Square{}`
+        return made[1] if made is not None and made[1] in names.symbols.structures else ""
     plain = names.symbols.plain_type(names.types.get(match[1], match[1]))
     return " ".join(word for word in plain.split() if word != "const") if dtype_of(plain) else ""
 

@@ -17,6 +17,7 @@ from prism_bench.extensions.init.sources.body import DeviceFunction
 from prism_bench.extensions.init.sources.cuda import WrittenKernel, kernels_of, with_body
 from prism_bench.extensions.init.sources.expressions import HostNames, number_of
 from prism_bench.extensions.init.sources.kernels import (
+    NOT_IN_SPECS,
     FoundKernel,
     FoundLaunch,
     FoundOperator,
@@ -140,7 +141,7 @@ class _Scanner:
             ("" if parameter.is_pointer else parameter.name, parameter.type) for parameter in kernel.parameters
         ]
         template = kernel.template_parameters
-        read = [read_launch(launch, parameters, template, self._symbols) for launch in host]
+        read = [read_launch(launch, parameters, template, self._symbols, self._fields(kernel)) for launch in host]
         kernel = replace(kernel, launches=tuple(read))
         arguments = kernel.launch.template_arguments if kernel.launch else ()
         defaults = {parameter.name: parameter.default for parameter in template if parameter.default}
@@ -150,6 +151,12 @@ class _Scanner:
                      for name, text in constants.items()}  # fmt: skip
         written.kernel = kernel
         return with_body(written, self._symbols, self._functions, constants)
+
+    def _fields(self, kernel: FoundKernel) -> dict[int, list[str]]:
+        """Return the names of the fields of structures that the kernel takes, by their places."""
+        types = [[word for word in p.type.split() if word != "const"][-1:] for p in kernel.parameters]
+        known = [self._symbols.structures.get("".join(words)) for words in types]
+        return {place: [name for name, _ in made.fields] for place, made in enumerate(known) if made}
 
     def _header_macros(self, folder: Path) -> tuple[dict[bytes, Macro], dict[str, MacroText]]:
         """Return the macros of all headers in a folder, whether a source includes them or not."""
@@ -185,7 +192,6 @@ def _is_parameter(launch: WrittenLaunch) -> bool:
 
 _CONFIRM = "# guess: confirm"
 _BUFFERS = {"input": "In", "output": "Out", "in_out": "InOut"}
-_TAKEN = ("xp", "special", "device", "self")  # what references and launches may ask for
 # Small and large workloads by the number of axes: about 64 KiB and 64 MiB of floats. Axes differ, so that no reference
 # passes that takes rows for columns; all are powers of two, so that tiles divide them.
 _SMALL = {1: (16_384,), 2: (128, 256), 3: (64, 128, 32)}
@@ -230,7 +236,7 @@ def skeleton(kernel: FoundKernel, source: str) -> Skeleton:
     axes = _axes(kernel, values)
     tolerance = tolerance_for(kernel, {parameter.name: _dtype(parameter, types) for parameter in passed})
     proposed = ", ".join(expression for _, expression in kernel.proposed)
-    inputs, numbers = _names(kernel, "input", "in_out"), _names(kernel, "size", "scalar")
+    inputs, numbers = _names(kernel, "input", "in_out", "struct"), _names(kernel, "size", "scalar")
     asked = [*inputs, *(name for name in numbers if name in values or re.search(rf"\b{re.escape(name)}\b", proposed))]
     asked += ["special"] if re.search(r"\bspecial\.", proposed) else []
     fills = ("integers",) if any("fill=integers" in line.text for line in arguments) else ()
@@ -278,9 +284,10 @@ def _missing(kernel: FoundKernel, passed: Sequence[FoundParameter], types: Mappi
     missing = ["the launch: no file here launches it"] if launch is None else []
     missing += kernel.missing
     missing += [
-        f"{kernel.path}:{kernel.line}: {parameter.name} has type {parameter.type}: a spec passes buffers and numbers"
+        f"{kernel.path}:{kernel.line}: {parameter.name} has type {parameter.type}: "
+        f"{parameter.role.reason if parameter.role.value == 'unknown' else 'a spec passes buffers and numbers'}"
         for parameter in passed
-        if _dtype(parameter, types) is None
+        if _dtype(parameter, types) is None and parameter.role.value != "struct"
     ]
     if launch is not None:
         missing += [f"the launch: {unread}" for unread in launch.unread]
@@ -333,7 +340,9 @@ def _module_name(name: str) -> str:
 
 def _with_python_names(kernel: FoundKernel) -> FoundKernel:
     """Return the kernel with parameters that a Python function can have: `in_` for `in`."""
-    odd = [parameter.name for parameter in kernel.parameters if iskeyword(parameter.name) or parameter.name in _TAKEN]
+    odd = [
+        parameter.name for parameter in kernel.parameters if iskeyword(parameter.name) or parameter.name in NOT_IN_SPECS
+    ]
     for name in odd:
         renamed = partial(re.sub, rf"\b{re.escape(name)}\b", f"{name}_")
         parameters = [
@@ -361,7 +370,7 @@ def _with_python_names(kernel: FoundKernel) -> FoundKernel:
             launches=tuple(launches),
             depth=renamed(kernel.depth),
             derived=tuple((axis, renamed(text)) for axis, text in kernel.derived),
-            proposed=() if name in _TAKEN else tuple((renamed(n), renamed(text)) for n, text in kernel.proposed),
+            proposed=() if name in NOT_IN_SPECS else tuple((renamed(n), renamed(text)) for n, text in kernel.proposed),
         )
     return kernel
 
@@ -417,6 +426,11 @@ def _argument(parameter: FoundParameter, types: Mapping[str, str]) -> _SpecLine:
             bound = parameter.below if parameter.below.isdigit() else f'"{parameter.below}"'
             dtype_text += f", fill=integers(0, {bound})"
         return _SpecLine(f'{_BUFFERS[role.value]}("{name}", "{shape}"{dtype_text})', f"{_CONFIRM} role and shape")
+    if role.value == "struct":
+        fields = ", ".join(f'("{field}", "{kind}")' for field, kind in parameter.fields)
+        return _SpecLine(
+            f'Struct("{name}", [{fields}])' if fields else f'Struct("{name}")', f"{_CONFIRM} {role.reason}"
+        )
     if role.value == "size":
         return _SpecLine(f'Size("{name}")' if dtype == "int32" else f'Size("{name}", "{dtype}")')
     if dtype is None:
@@ -444,8 +458,10 @@ def _values(kernel: FoundKernel, launch: FoundLaunch | None) -> dict[str, str]:
                 with suppress(ValueError):
                     number = str(float(parameter.default.rstrip("fFuUlL")))
             values[parameter.name] = number
-        elif parameter.role.value == "size" and _is_single(kernel, parameter.name):
-            values[parameter.name] = str(int(passed[parameter.name].value)) if parameter.name in passed else "0"
+        values |= {name: "1.0" for name, dtype in parameter.fields if dtype.startswith(("float", "bfloat"))}
+        values |= {name: "True" for name, dtype in parameter.fields if dtype == "bool"}
+    for name in filter(partial(_is_single, kernel), kernel.sizes):
+        values[name] = str(int(passed[name].value)) if name in passed else "0"
     in_block = _identifiers(*(launch.block or ())) if launch else set[str]()
     constants = {parameter.name for parameter in kernel.parameters if parameter.role.value == "constexpr"}
     for name, guess in launch.names if launch else ():
@@ -490,7 +506,7 @@ def _axes(kernel: FoundKernel, values: Mapping[str, str]) -> list[str]:
     """Return what workloads give: whole numbers that the kernel takes, then other names in shapes and in the launch."""
     shapes = " ".join(parameter.shape.value for parameter in kernel.parameters if parameter.shape)
     derived = _derived(kernel)
-    names = [*_names(kernel, "size"), *(name for name in shapes.split() if not name.isdigit())]
+    names = [*kernel.sizes, *(name for name in shapes.split() if not name.isdigit())]
     names += [name for name, _ in kernel.launch.names] if kernel.launch else []
     names += sorted(_identifiers(*derived.values()))
     if kernel.language == "triton" and kernel.launch:
@@ -584,7 +600,7 @@ def _launch_text(launch: FoundLaunch | None, kernel: FoundKernel) -> str:
     expressions = [*(launch.grid or ()), *(launch.block or ()), shared, *constants]
     asked = _identifiers(*expressions)
     numbers = [parameter.name for parameter in kernel.parameters if not parameter.is_pointer]
-    names = [*numbers, *(name for name, _ in launch.names), "device"]
+    names = [*numbers, *kernel.sizes, *(name for name, _ in launch.names), "device"]
     used = [name for name in dict.fromkeys(names) if name in asked]
     if kernel.language == "triton":  # whose launch may ask for axes that no parameter is
         used += sorted(asked.difference(used))
@@ -635,7 +651,7 @@ def _environment() -> "Environment":
 # Spec skeletons for PyTorch operators: kernels whose spec has a callable.
 
 _NUMBERS = {"float": "1.0", "int": "1", "bool": "False"}
-_RESERVED = (*_TAKEN, "torch", "stream", "n")  # what a callable may ask for, and the axis of the workloads
+_RESERVED = (*NOT_IN_SPECS, "torch", "stream", "n")  # what a callable may ask for, and the axis of the workloads
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,16 @@ class ShortFunction:
     result: Node
 
 
+@dataclass(frozen=True)
+class Structure:
+    """A class that a file defines: its place, the types of its fields by name, and why a spec cannot pass it."""
+
+    path: Path
+    line: int
+    fields: tuple[tuple[str, str], ...]
+    problem: str
+
+
 @dataclass
 class Symbols:
     """Names that files define: macros, initialisers of constants, short functions, other names of types, classes.
@@ -125,6 +135,7 @@ class Symbols:
     functions: dict[str, ShortFunction] = field(default_factory=dict[str, ShortFunction])
     aliases: dict[str, str] = field(default_factory=dict[str, str])
     classes: set[str] = field(default_factory=set[str])
+    structures: dict[str, Structure] = field(default_factory=dict[str, Structure])
     instances: dict[str, list[Node]] = field(default_factory=dict[str, list[Node]])
     memory: dict[str, str] = field(default_factory=dict[str, str])
     enumerators: set[str] = field(default_factory=set[str])
@@ -137,6 +148,7 @@ class Symbols:
             {**other.functions, **self.functions},
             {**other.aliases, **self.aliases},
             self.classes | other.classes,
+            {**other.structures, **self.structures},
             {**other.instances, **self.instances},
             {**other.memory, **self.memory},
             self.enumerators | other.enumerators,
@@ -239,7 +251,35 @@ def symbols_of(tree: Tree, macros: Mapping[str, Macro]) -> Symbols:
             for kind in (inner, *inner.named_children)
             if kind.type in _CLASSES and kind.child_by_field_name("name") is not None
         }
+        for kind in (inner, *inner.named_children):
+            named = inner.child_by_field_name("declarator") if inner.type == "type_definition" else None
+            named = named or kind.child_by_field_name("name")
+            if kind.type in ("struct_specifier", "class_specifier") and kind.child_by_field_name("body") and named:
+                symbols.structures[text_of(named)] = _structure(kind, tree, is_template=inner is not node)
     return symbols
+
+
+def _structure(node: Node, tree: Tree, *, is_template: bool) -> Structure:
+    """Return the fields of a class; functions that are not virtual leave them where they are."""
+    fields: list[tuple[str, str]] = []
+    problems = ["is a template"] if is_template else []
+    problems += ["has a base class"] if any(child.type == "base_class_clause" for child in node.named_children) else []
+    problems += ["has an alignment of its own"] if re.search(r"\balignas\b|__align__", text_of(node)) else []
+    for member in node.child_by_field_name("body").named_children:
+        declared = [
+            child for place, child in enumerate(member.children) if member.field_name_for_child(place) == "declarator"
+        ]
+        if "virtual" in text_of(member).split():
+            problems.append("has a virtual function")
+        elif member.type.startswith("preproc"):
+            problems.append("has conditional fields")
+        elif member.type == "field_declaration" and "static" not in text_of(member).split():
+            kind = text_of(member.child_by_field_name("type"))
+            odd = [child for child in declared if child.type not in ("field_identifier", "function_declarator")]
+            odd += [child for child in member.named_children if child.type == "bitfield_clause"]
+            problems += [f"has the field {text_of(member).rstrip(';')}, which is no number" for _ in odd]
+            fields += [(text_of(child), kind) for child in declared if child.type == "field_identifier"]
+    return Structure(tree.path, node.start_point[0] + 1, tuple(fields), next(iter(problems), ""))
 
 
 def _add_constants(symbols: Symbols, node: Node) -> None:

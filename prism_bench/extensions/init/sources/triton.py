@@ -319,7 +319,7 @@ class _Builder:
                 made.append(FoundParameter(name, annotation, None, Guess("constexpr", "a constant of the launch")))
             elif name in self._body.descriptors:
                 kind = "a tensor descriptor of the host; a descriptor that the kernel makes is taken"
-                made.append(FoundParameter(name, kind, None, Guess("unknown", kind)))
+                made.append(FoundParameter(name, kind, None, Guess("unknown", "a spec passes buffers and numbers")))
             elif name in buffers:
                 role = self._role(name, reading)
                 dtype = reading.dtypes.get(name) or self._dtype(name)

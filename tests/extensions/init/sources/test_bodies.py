@@ -2,6 +2,7 @@
 
 import pytest
 
+from prism_bench.catalogue import discover
 from prism_bench.extensions.init.sources.skeleton import scan, skeleton
 
 
@@ -260,17 +261,79 @@ def test_buffers_whose_values_matter_make_a_draft(tmp_path, body, reason):
     assert (False, True) == (made.loads, made.open_points[0].endswith(reason))
 
 
-def test_types_behind_other_names_are_read_and_structures_named(tmp_path):
+def test_types_behind_other_names_are_read(tmp_path):
     (tmp_path / "types.h").write_text(
         "#ifdef USE_HALF\ntypedef half real;\n#else\ntypedef float real;\n#endif\nusing index_t = unsigned long long;\n"
     )
     text = (
-        '#include "types.h"\nstruct P { int n; };\n'
-        "__global__ void k(real const* x, real* y, __nv_bfloat16* b, index_t n, P p) { y[0] = x[0]; b[0] = 0; }\n"
+        '#include "types.h"\n'
+        "__global__ void k(real const* x, real* y, __nv_bfloat16* b, index_t n, Other p) { y[0] = x[0]; b[0] = 0; }\n"
     )
     path = tmp_path / "k.cu"
     path.write_text(text)
     (kernel,) = scan(tmp_path).kernels
     assert ["float32", "float32", "bfloat16", "uint64", None] == [p.dtype for p in kernel.parameters]
     assert {"x": "input", "y": "output", "b": "output"} == roles_of(kernel)
-    assert any("k.cu:3: p has type P" in point for point in skeleton(kernel, "k.cu").open_points)
+    assert any("k.cu:2: p has type Other: a spec passes" in point for point in skeleton(kernel, "k.cu").open_points)
+
+
+SHAPE = "struct Shape { int rows, cols; float scale; bool flip; int count() const { return rows * cols; } };\n"
+
+
+def test_a_plain_structure_is_passed_with_its_fields(tmp_path):
+    text = SHAPE + text_of(
+        "const float* x, float* y, const Shape s",
+        "int r = blockIdx.y; if (r < s.rows && i < s.cols) y[r * s.cols + i] = s.scale * x[r * s.cols + i];",
+        "dim3((s.cols + 63) / 64, s.rows), 64", "x, y, s",
+    ).replace("const Shape s) { k", "Shape& s) { k")  # fmt: skip
+    kernel = kernel_of(tmp_path, text)
+    assert {"x": "rows cols", "y": "rows cols"} == shapes_of(kernel)
+    (tmp_path / "specs" / "family").mkdir(parents=True)
+    made = skeleton(kernel, "../../k.cu")
+    (tmp_path / "specs" / "family" / "k.py").write_text(made.text)
+    catalogue = discover(tmp_path / "specs")
+    assert (True, ()) == (made.loads, catalogue.problems)
+    assert f"# guess: confirm Shape of {tmp_path / 'k.cu'}:1" in made.text
+    spec = catalogue.kernel("k")
+    assert {"rows": 5, "cols": 70, "scale": 1.0, "flip": True} == spec.argument("s").seen(
+        {**spec.parameters, "rows": 5, "cols": 70}
+    )
+    assert (2, 5) == spec.launch(rows=5, cols=70).grid
+
+
+def test_the_fields_of_a_structure_get_the_names_of_its_initialiser(tmp_path):
+    text = SHAPE + text_of(
+        "const float* x, float* y, Shape s", "if (i < s.cols) y[i] = x[i];", "(n + 63) / 64, 64", "x, y, s"
+    ).replace("Shape s) { k", "int m, int n) { Shape s{m, n, 2.0f, false}; k")
+    launch = kernel_of(tmp_path, text).launch
+    assert (("-(-cols // 64)",), ("64",)) == (launch.grid, launch.block)
+
+
+def test_a_functor_is_the_template_argument_of_the_entry(tmp_path):
+    text = (
+        "struct Scale { float by; __device__ float operator()(float v) const { return by * v; } };\n"
+        "template <typename Op> "
+    ) + text_of("const float* x, float* y, int n, Op op", "if (i < n) y[i] = op(x[i]);", "(n + 63) / 64, 64",
+                "x, y, n, Scale{2.0f}").replace(", Op op) { k", ") { k")  # fmt: skip
+    made = skeleton(kernel_of(tmp_path, text), "k.cu")
+    assert (True, True) == (made.loads, 'Struct("op", [("by", "float32")])' in made.text)
+    assert 'entry="k<Scale>"' in made.text
+
+
+@pytest.mark.parametrize(
+    ("structure", "reason"),
+    [
+        ("struct P { float* data; };", "P of {}:1 has the field float* data, which is no number"),
+        ("struct P { int shape[4]; };", "P of {}:1 has the field int shape[4], which is no number"),
+        ("struct P { float4 v; };", "P of {}:1 has the field float4 v, which is no number"),
+        ("struct P : Q { int a; };", "P of {}:1 has a base class"),
+        ("struct P { virtual int f(); int a; };", "P of {}:1 has a virtual function"),
+        ("struct P { int n; };", "P of {}:1 has the field n, a name that is taken"),
+        ("struct P;", "a spec passes buffers, numbers and plain structures"),
+    ],
+)
+def test_a_structure_that_is_not_plain_makes_a_draft_that_names_it(tmp_path, structure, reason):
+    text = f"{structure}\n" + text_of("float* y, int n, P p", "if (i < n) y[i] = i;", "(n + 63) / 64, 64", "y, n, p")
+    made = skeleton(kernel_of(tmp_path, text), "k.cu")
+    path = tmp_path / "k.cu"
+    assert (False, f"{path}:2: p has type P: {reason.format(path)}") == (made.loads, made.open_points[0])
