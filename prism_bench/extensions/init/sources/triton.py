@@ -617,12 +617,28 @@ class _Builder:
         passed = {parameter.name for parameter in parameters if parameter.role.value == "output"}
         constants = {name: text for name, text in reading.constants.items() if name in self._names or name in OPTIONS}
         return FoundLaunch(
-            call.file.path, call.call.lineno, reading.grid or None, (), names=tuple(reading.values.items()),
+            call.file.path, call.call.lineno, self._grid(reading) or None, (), names=tuple(reading.values.items()),
             unread=tuple(reading.unread), constants=tuple(constants.items()),
             passed=tuple((name, Guess(value, f"passed in line {call.call.lineno}"))
                          for name, value in reading.numbers.items() if isinstance(value, float)),
             zeroed=tuple(sorted(reading.zeroed & passed)),
         )  # fmt: skip
+
+    def _grid(self, reading: _Reading) -> tuple[str, ...]:
+        """Return the grid with the names of blocks where the source divides by their numbers: `cdiv(n, 256)`.
+
+        A block is a constant that the body multiplies by the program's index on that axis of the grid.
+        """
+        grid = list(reading.grid)
+        terms = {term for access in self._body.accesses for term in access.offset or ()}
+        for axis, text in enumerate(grid):
+            blocks = {name for term in terms if f"%pid{axis}" in term for name in term if name in reading.values}
+            for name in sorted(name for name in blocks if reading.constants.get(name) == name):
+                number = max(reading.values[name].value, 2)
+                text = re.sub(rf"\+ {number - 1}\) // {number}\b", f"+ {name} - 1) // {name}", text)
+                text = re.sub(rf"(//|%) {number}\b", rf"\1 {name}", text)
+            grid[axis] = text
+        return tuple(grid)
 
     # Arithmetic.
 

@@ -175,13 +175,13 @@ def test_a_skeleton_verifies_with_a_reference_alone(kernels, tmp_path, name, mon
     [
         ("grid = lambda meta: (triton.cdiv(x.numel(), meta['BLOCK']),)\n    kernel[grid](x, y, x.numel(), BLOCK=64)",
          ("-(-n // BLOCK)",)),
-        ("n = x.shape[0]\n    grid = (triton.cdiv(n, 64), 1)\n    kernel[grid](x, y, n, 64)", ("-(-n // 64)", "1")),
-        ("M, N = x.shape\n    kernel[(triton.cdiv(M * N, 64),)](x, y, M * N, BLOCK=64)", ("-(-n // 64)",)),
+        ("n = x.shape[0]\n    grid = (triton.cdiv(n, 64), 1)\n    kernel[grid](x, y, n, 64)", ("-(-n // BLOCK)", "1")),
+        ("M, N = x.shape\n    kernel[(triton.cdiv(M * N, 64),)](x, y, M * N, BLOCK=64)", ("-(-n // BLOCK)",)),
         ("def grid(meta):\n        return (triton.cdiv(y.numel(), meta['BLOCK']),)\n"
          "    kernel[grid](x, y, y.numel(), BLOCK=64)", ("-(-n // BLOCK)",)),
         ("run = kernel[(min(x.size(0), 8),)]\n    run(x, y, x.size(0), BLOCK=64)", ("min(n, 8)",)),
         ("with torch.cuda.device(0):\n        kernel[triton.cdiv(len(x), 64),](n=len(x), x=x, y=y, BLOCK=64)",
-         ("-(-n // 64)",)),
+         ("-(-n // BLOCK)",)),
     ],
 )  # fmt: skip
 def test_grids_through_variables_functions_and_shapes(tmp_path, call, grid):
@@ -237,7 +237,7 @@ def test_a_block_is_computed_as_the_host_does_or_makes_a_draft(tmp_path, block, 
 def test_quotient_and_remainder_of_divmod_are_read(tmp_path):
     call = "    n = x.numel()\n    full, rest = divmod(n, 64)\n    kernel[(full + (rest != 0),)](x, y, n, BLOCK=64)\n"
     kernel = _only(tmp_path, ADD + call)
-    assert [1, 2, 3] == [eval(kernel.launch.grid[0], {"n": n}) for n in (64, 65, 130)]
+    assert [1, 2, 3] == [eval(kernel.launch.grid[0], {"n": n, "BLOCK": 64}) for n in (64, 65, 130)]
     assert skeleton(kernel, "k.py").loads
 
 
@@ -334,3 +334,47 @@ def test_kernels_in_other_languages_are_named_with_what_a_spec_takes():
         ("def inside(self, a):", "kernel inside in the CuTe DSL"),
     ):
         assert named[head].startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("grid", "body", "expected"),
+    [
+        ("triton.cdiv(n, 64)", "tl.program_id(0) * B + tl.arange(0, B)", "-(-n // B)"),
+        ("(n + 63) // 64", "tl.program_id(0) * B + tl.arange(0, B)", "((n + B - 1) // B)"),
+        ("n // 64 + (n % 64 != 0)", "tl.program_id(0) * B + tl.arange(0, B)", "((n // B) + ((n % B) != 0))"),
+        ("triton.cdiv(n, 64)", "tl.program_id(0) * 64 + tl.arange(0, B)", "-(-n // 64)"),  # whatever B is
+        ("triton.cdiv(n, 32)", "tl.program_id(0) * B + tl.arange(0, B)", "-(-n // 32)"),
+    ],
+)
+def test_a_grid_divides_by_the_parameter_that_the_body_multiplies_by(tmp_path, grid, body, expected):
+    path = tmp_path / "k.py"
+    path.write_text(
+        f"{HEAD}@triton.jit\ndef k(x, y, n, B: tl.constexpr):\n    at = {body}\n"
+        "    tl.store(y + at, tl.load(x + at, at < n), at < n)\n\n"
+        f"def f(x):\n    y = torch.empty_like(x)\n    n = x.numel()\n    k[({grid},)](x, y, n, B=64)\n"
+    )
+    (kernel,) = scan(path).kernels
+    assert (expected,) == kernel.launch.grid
+
+
+@pytest.mark.parametrize(
+    ("stored", "is_rounded"),
+    [
+        ("(v * s).to(tl.int8)", True),
+        ("tl.floor(v / s).to(tl.int8)", True),
+        ("tl.maximum(v * s, -127.0).to(tl.int8)", True),
+        ("v.to(tl.int8)", False),
+        ("(v > s).to(tl.int8)", False),
+        ("tl.where(v > s, 1, 0)", False),
+    ],
+)
+def test_integers_of_rounded_floats_may_be_off_by_one_near_a_cut(tmp_path, stored, is_rounded):
+    path = tmp_path / "k.py"
+    path.write_text(
+        f"{HEAD}@triton.jit\ndef k(x, q, s, n, B: tl.constexpr):\n    at = tl.program_id(0) * B + tl.arange(0, B)\n"
+        f"    v = tl.load(x + at, at < n)\n    tl.store(q + at, {stored}, at < n)\n\n"
+        "def f(x, s):\n    q = torch.empty_like(x, dtype=torch.int8)\n    n = x.numel()\n"
+        "    k[(triton.cdiv(n, 64),)](x, q, s, n, B=64)\n"
+    )
+    (kernel,) = scan(path).kernels
+    assert is_rounded == ("tolerance=absolute(1, share=1 / 16)," in skeleton(kernel, "k.py").text)
