@@ -316,6 +316,24 @@ def changed_since(folder: Path, catalogue: str, architecture: str = "90") -> set
     return {str(change["kernel"]) for change in json.loads(done.stdout)["changes"] if "code" in change["reasons"]}
 
 
+def slower_since(folder: Path, catalogue: str) -> dict[str, str]:
+    """Return the verdict of `compare HEAD` on each kernel: with times that the null backend takes from a script.
+
+    The script doubles the time of a kernel whose source is slowed, since only a GPU has times of kernels.
+    """
+    script = folder / ".git" / "times.json"
+    slowed = {"seconds": 2e-6, "sass": "slowed"}
+    script.write_text(json.dumps({"*": {"seconds": 1e-6, "noise": 0.001, "with_source": {"slowed": slowed}}}))
+    command = [sys.executable, "-m", "prism_bench", "compare", "HEAD", "--catalogue", catalogue, "--json"]
+    done = subprocess.run(
+        [*command, "--backend", "null", "--processes", "2"], cwd=folder, capture_output=True, text=True, check=False,
+        env={**os.environ, "PRISM_BENCH_NULL": str(script)},
+    )  # fmt: skip
+    if not done.stdout.strip().startswith("{"):
+        raise RuntimeError(done.stderr[-500:])
+    return {str(case["case"]).partition("[")[0]: str(case["verdict"]) for case in json.loads(done.stdout)["cases"]}
+
+
 # The time of many functions.
 
 

@@ -1,4 +1,8 @@
-"""The way of a repository that is not ours: `init`, a line for the reference, `verify`, `compile` and a slowed copy."""
+"""The way of a repository that is not ours: `init`, a line for the reference, `verify`, `compile` and a slowed copy.
+
+`compile --against` finds the machine code that the slowed copy changes. `compare` judges times, which the null backend
+takes from a script: without a GPU no kernel has a time of its own.
+"""
 
 import os
 import subprocess
@@ -77,6 +81,7 @@ def test_flow_from_init_to_a_slowed_copy(project: Project, tmp_path: Path) -> No
     assert set() == strangers.changed_since(folder, "right")
     strangers.slow_down(folder, project)
     assert kernels == strangers.changed_since(folder, "right")
+    assert dict.fromkeys(sorted(kernels), "slower") == dict(sorted(strangers.slower_since(folder, "right").items()))
     assert dict.fromkeys(sorted(kernels), "ok") == dict(sorted(strangers.verdicts(folder, "right").items()))
 
 
