@@ -10,7 +10,6 @@ import argparse
 import csv
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -19,11 +18,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from lab import REPOSITORY
+from lab import REPOSITORY, printed_json
 from lab.sanitize_worker import allocate_each_buffer
 from prism_bench.backends import open_backend
 from prism_bench.catalogue import Catalogue, discover
-from prism_bench.errors import ResultsError
 from prism_bench.io.workers import environment
 from prism_bench.profilers import tools
 from prism_bench.profilers.tools import BEGIN, END, FAILED, ProfilerFailed
@@ -98,8 +96,9 @@ def planted(catalogue: Catalogue) -> list[FaultRow]:
 def without_gpu(rows: Sequence[FaultRow], kinds: Sequence[str] = KINDS) -> list[FaultRow]:
     """Return the rows of these kinds with the answers of the emulator, and of the compiler where that finds nothing."""
     chosen = [row for row in rows if row.kind in kinds]
-    verified = _printed_json("verify", *kinds, "--backend", "emulator")
-    compiled = _printed_json("compile", *kinds, "--arch", ARCHITECTURE)["complaints"]
+    of_faults = ("--catalogue", str(FAULTS))
+    verified = printed_json(REPOSITORY, "verify", *kinds, "--backend", "emulator", *of_faults)
+    compiled = printed_json(REPOSITORY, "compile", *kinds, "--arch", ARCHITECTURE, *of_faults)["complaints"]
     filled: list[FaultRow] = []
     for row in chosen:
         fault, right = (
@@ -108,16 +107,6 @@ def without_gpu(rows: Sequence[FaultRow], kinds: Sequence[str] = KINDS) -> list[
         )
         filled.append(replace(row, found_by=fault.by, without_gpu=fault.words, right=right.words))
     return filled
-
-
-def _printed_json(command: str, *words: str) -> Any:
-    """Return what a command prints about the faults; ResultsError with its last line where that is no JSON."""
-    program = [sys.executable, "-m", "prism_bench", command, *words, "--catalogue", str(FAULTS), "--json"]
-    ended = subprocess.run(program, cwd=REPOSITORY, capture_output=True, text=True)
-    try:
-        return json.loads(ended.stdout)
-    except json.JSONDecodeError as error:
-        raise ResultsError(f"prism-bench {command}: {tools.last_words(ended.stderr)}") from error
 
 
 def _verified(results: Sequence[dict[str, Any]], kernel: str) -> Answer | None:

@@ -6,7 +6,6 @@ load; its launch is wrong where grid, block, shared memory or constants are not 
 """
 
 import argparse
-import csv
 import json
 import os
 import re
@@ -16,24 +15,25 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from inspect import signature
 from itertools import repeat
 from math import prod
 from pathlib import Path
 from typing import Any
 
+from lab import REPOSITORY, printed_json
 from prism_bench.catalogue import discover
 from prism_bench.extensions.init.project import NewProject, new_project
 from prism_bench.spec.arguments import Array
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec, Launch
 from prism_bench.units import count_text
+from prism_bench.workflows.compile_table import write_csv
 
-ROOT = Path(__file__).resolve().parents[2]
-PROJECTS, REPORT = ROOT / "tests" / "strangers", ROOT / "reports" / "strangers"
+PROJECTS, REPORT = REPOSITORY / "tests" / "strangers", REPOSITORY / "reports" / "strangers"
 _LONGEST = 300  # of a reason in the table
 MANY = 400  # functions of which the time of `init` is measured
 _REFERENCE = re.compile(r"reference=reference,")
@@ -230,14 +230,9 @@ def with_references(folder: Path, project: Project, made: NewProject) -> dict[st
 
 def verdicts(folder: Path, catalogue: str, timeout: float = 60.0) -> dict[str, str]:
     """Return `ok` or the first complaint of each kernel of a catalogue, verified on the emulator at S0."""
-    command = [sys.executable, "-m", "prism_bench", "verify", "--catalogue", catalogue, "--backend", "emulator"]
-    command += ["--label", "S0", "--timeout", str(timeout), "--json"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if not done.stdout.strip().startswith("["):
-        return {"": done.stderr.strip()[-300:]}
-    cases: Iterable[Mapping[str, Any]] = json.loads(done.stdout)
+    words = ("--catalogue", catalogue, "--backend", "emulator", "--label", "S0", "--timeout", str(timeout))
     answers: dict[str, str] = {}
-    for case in cases:
+    for case in printed_json(folder, "verify", *words):
         name = str(case["name"]).partition("[")[0]
         reason = str(case.get("reason") or "").replace(f"{folder.resolve()}/", "")
         text = "ok" if case["status"] == "ok" else f"{case['status']}: {' '.join(reason.split())[:_LONGEST]}"
@@ -281,7 +276,7 @@ def studied(project: Project, place: Path, *, verify: bool) -> Iterator[Row]:
                 cases = catalogue.cases([loaded.name], ["S0", "S1"])
                 errors = [launch_error(case, right.kernels[truth.name.lower()]) for case in cases]
                 row.launch = next((error for error in errors if error), "right")
-            row.verified = answers.get(name, answers.get("", "")) if loaded else ""
+            row.verified = answers.get(name, "") if loaded else ""
             row.hand_written = 1 if loaded else 0
         yield row
 
@@ -307,13 +302,9 @@ def slow_down(folder: Path, project: Project) -> None:
 
 def changed_since(folder: Path, catalogue: str, architecture: str = "90") -> set[str]:
     """Return the kernels of which `compile --against HEAD` reports other machine code."""
-    command = [sys.executable, "-m", "prism_bench", "compile", "--catalogue", catalogue, "--arch", architecture]
-    done = subprocess.run(
-        [*command, "--against", "HEAD", "--json"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    if not done.stdout.strip().startswith("{"):
-        raise RuntimeError(done.stderr[-500:])
-    return {str(change["kernel"]) for change in json.loads(done.stdout)["changes"] if "code" in change["reasons"]}
+    words = ("--catalogue", catalogue, "--arch", architecture, "--against", "HEAD")
+    changes = printed_json(folder, "compile", *words)["changes"]
+    return {str(change["kernel"]) for change in changes if "code" in change["reasons"]}
 
 
 def slower_since(folder: Path, catalogue: str) -> dict[str, str]:
@@ -324,14 +315,9 @@ def slower_since(folder: Path, catalogue: str) -> dict[str, str]:
     script = folder / ".git" / "times.json"
     slowed = {"seconds": 2e-6, "sass": "slowed"}
     script.write_text(json.dumps({"*": {"seconds": 1e-6, "noise": 0.001, "with_source": {"slowed": slowed}}}))
-    command = [sys.executable, "-m", "prism_bench", "compare", "HEAD", "--catalogue", catalogue, "--json"]
-    done = subprocess.run(
-        [*command, "--backend", "null", "--processes", "2"], cwd=folder, capture_output=True, text=True, check=False,
-        env={**os.environ, "PRISM_BENCH_NULL": str(script)},
-    )  # fmt: skip
-    if not done.stdout.strip().startswith("{"):
-        raise RuntimeError(done.stderr[-500:])
-    return {str(case["case"]).partition("[")[0]: str(case["verdict"]) for case in json.loads(done.stdout)["cases"]}
+    words = ("--catalogue", catalogue, "--backend", "null", "--processes", "2")
+    cases = printed_json(folder, "compare", "HEAD", *words, PRISM_BENCH_NULL=str(script))["cases"]
+    return {str(case["case"]).partition("[")[0]: str(case["verdict"]) for case in cases}
 
 
 # The time of many functions.
@@ -393,12 +379,7 @@ def figures(result: Sequence[Row], seconds: float, printed: float) -> list[Figur
 
 def write_report(result: Sequence[Row], lines: Sequence[Figure], folder: Path = REPORT) -> None:
     """Write the table of kernels and the page with the goals."""
-    folder.mkdir(parents=True, exist_ok=True)
-    names = [part.name for part in fields(Row)]
-    with (folder / "kernels.csv").open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(names)
-        table.writerows([getattr(row, name) for name in names] for row in result)
+    write_csv(result, folder / "kernels.csv")
     counts = {name: sum(row.language == name for row in result) for name in ("cuda", "triton")}
     number = len({row.project for row in result})
     hand = sum(row.hand_written for row in result)
