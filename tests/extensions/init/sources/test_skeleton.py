@@ -84,7 +84,7 @@ def test_a_type_without_a_value_is_float_and_marked(tmp_path):
     ("text", "reason"),
     [
         ("__global__ void k(float* y) { y[0] = 0; }", "the launch: no file here launches it"),
-        ("struct P { int n; };\n__global__ void k(P p) {}\nvoid r(P p) { k<<<1, 1>>>(p); }", "p has type P"),
+        ("__global__ void k(P p) {}\nvoid r(P p) { k<<<1, 1>>>(p); }", "p has type P"),
         ("template <int N> __global__ void k(float* y) { y[0] = N; }\n"
          "template <int N> void r(float* y) { k<N><<<1, 1>>>(y); }",
          "template argument N: no launch here gives a value"),
