@@ -14,6 +14,7 @@ from prism_bench.extensions.init.sources.skeleton import scan, skeleton
 from prism_bench.run.verification import passed, verify
 
 PROJECT = Path(__file__).parent / "triton_project"
+TUTORIALS = Path(__file__).parents[3] / "strangers" / "16_tutorials"
 HEAD = "import torch\nimport triton\nimport triton.language as tl\n\n"
 ADD = """
 @triton.jit
@@ -40,7 +41,7 @@ REFERENCES = {
 
 @pytest.fixture(scope="module")
 def kernels():
-    return {kernel.name: kernel for kernel in scan(PROJECT / "src").kernels}
+    return {kernel.name: kernel for folder in (TUTORIALS, PROJECT / "src") for kernel in scan(folder).kernels}
 
 
 def _catalogue(tmp_path, kernels, references=None):
@@ -74,7 +75,7 @@ def _only(tmp_path, text):
     [
         ("add_kernel", {"x_ptr": "n_elements", "y_ptr": "n_elements", "output_ptr": "n_elements"}),
         ("softmax_kernel", {"output_ptr": "n_rows n_cols", "input_ptr": "n_rows n_cols"}),
-        ("layer_norm_fwd", {"X": "M N", "Y": "M N", "W": "N", "B": "N", "Mean": "M", "Rstd": "M"}),
+        ("_layer_norm_fwd_fused", {"X": "M N", "Y": "M N", "W": "N", "B": "N", "Mean": "M", "Rstd": "M"}),
         ("embedding_kernel", {"idx_ptr": "n", "weight_ptr": "entries n_cols", "out_ptr": "n n_cols"}),
         ("matmul_kernel", {"a_ptr": "M K", "b_ptr": "K N", "c_ptr": "M N"}),
         ("matmul_desc", {"a_ptr": "M K", "b_ptr": "K N", "c_ptr": "M N"}),
@@ -104,7 +105,7 @@ def test_strides_follow_from_the_shapes(kernels):
 
 
 def test_a_helper_of_another_file_gets_no_spec(kernels):
-    assert {"silu": "silu_mul_kernel", "gelu_tanh": "gelu_bias_kernel"} == {
+    assert {"silu": "silu_mul_kernel", "gelu_tanh": "gelu_bias_kernel", "leaky_relu": "matmul_kernel"} == {
         name: kernel.helper_of for name, kernel in kernels.items() if kernel.helper_of
     }
 
@@ -137,7 +138,7 @@ def test_the_tolerance_allows_for_what_the_kernel_does(kernels, name, kind):
 
 def test_a_body_of_one_expression_for_each_element_proposes_a_reference(kernels):
     proposed = {name: kernel.proposed for name, kernel in kernels.items() if kernel.proposed}
-    assert {"add_kernel", "silu_mul_kernel", "sgd_kernel"} == proposed.keys()
+    assert {"add_kernel", "silu_mul_kernel", "sgd_kernel", "_dropout"} == proposed.keys()
     assert (("output_ptr", "(x_ptr + y_ptr)"),) == proposed["add_kernel"]
 
 

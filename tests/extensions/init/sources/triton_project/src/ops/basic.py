@@ -23,29 +23,6 @@ def add(x: torch.Tensor, y: torch.Tensor):
 
 
 @triton.jit
-def softmax_kernel(
-    output_ptr, input_ptr, input_row_stride, output_row_stride, n_rows, n_cols, BLOCK_SIZE: tl.constexpr
-):
-    row = tl.program_id(0)
-    row_start = input_ptr + row * input_row_stride
-    col = tl.arange(0, BLOCK_SIZE)
-    v = tl.load(row_start + col, mask=col < n_cols, other=-float("inf"))
-    v = v - tl.max(v, axis=0)
-    e = tl.exp(v)
-    out = e / tl.sum(e, axis=0)
-    tl.store(output_ptr + row * output_row_stride + col, out, mask=col < n_cols)
-
-
-def softmax(x):
-    n_rows, n_cols = x.shape
-    BLOCK_SIZE = triton.next_power_of_2(n_cols)
-    num_warps = 8
-    y = torch.empty_like(x)
-    softmax_kernel[(n_rows, 1, 1)](y, x, x.stride(0), y.stride(0), n_rows, n_cols, BLOCK_SIZE, num_warps=num_warps)
-    return y
-
-
-@triton.jit
 def silu_mul_kernel(a_ptr, b_ptr, c_ptr, stride, n_cols: tl.constexpr, BLOCK_SIZE: tl.constexpr):
     pid = tl.program_id(0).to(tl.int64)
     a_ptr += pid * stride
@@ -68,68 +45,6 @@ def swiglu(a, b):
     BLOCK_SIZE, num_warps = calculate_settings(n_cols)
     silu_mul_kernel[(n_rows,)](a, b, c, c.stride(-2), n_cols=n_cols, BLOCK_SIZE=BLOCK_SIZE, num_warps=num_warps)
     return c
-
-
-@triton.jit
-def layer_norm_fwd(X, Y, W, B, Mean, Rstd, stride, N, eps, BLOCK_SIZE: tl.constexpr):
-    row = tl.program_id(0)
-    Y += row * stride
-    X += row * stride
-    _mean = tl.zeros([BLOCK_SIZE], dtype=tl.float32)
-    for off in range(0, N, BLOCK_SIZE):
-        cols = off + tl.arange(0, BLOCK_SIZE)
-        a = tl.load(X + cols, mask=cols < N, other=0.0).to(tl.float32)
-        _mean += a
-    mean = tl.sum(_mean, axis=0) / N
-    _var = tl.zeros([BLOCK_SIZE], dtype=tl.float32)
-    for off in range(0, N, BLOCK_SIZE):
-        cols = off + tl.arange(0, BLOCK_SIZE)
-        x = tl.load(X + cols, mask=cols < N, other=0.0).to(tl.float32)
-        x = tl.where(cols < N, x - mean, 0.0)
-        _var += x * x
-    var = tl.sum(_var, axis=0) / N
-    rstd = 1 / tl.sqrt(var + eps)
-    tl.store(Mean + row, mean)
-    tl.store(Rstd + row, rstd)
-    for off in range(0, N, BLOCK_SIZE):
-        cols = off + tl.arange(0, BLOCK_SIZE)
-        mask = cols < N
-        w = tl.load(W + cols, mask=mask)
-        b = tl.load(B + cols, mask=mask)
-        x = tl.load(X + cols, mask=mask, other=0.0).to(tl.float32)
-        tl.store(Y + cols, (x - mean) * rstd * w + b, mask=mask)
-
-
-def layer_norm(x, weight, bias, eps=1e-5):
-    y = torch.empty_like(x)
-    x_arg = x.reshape(-1, x.shape[-1])
-    M, N = x_arg.shape
-    mean = torch.empty((M,), dtype=torch.float32, device=x.device)
-    rstd = torch.empty((M,), dtype=torch.float32, device=x.device)
-    MAX_FUSED_SIZE = 65536 // x.element_size()
-    BLOCK_SIZE = min(MAX_FUSED_SIZE, triton.next_power_of_2(N))
-    layer_norm_fwd[(M,)](
-        x_arg, y, weight, bias, mean, rstd, x_arg.stride(0), N, eps, BLOCK_SIZE=BLOCK_SIZE, num_warps=4
-    )
-    return y
-
-
-@triton.jit
-def dropout_kernel(x_ptr, out_ptr, n_elements, p, seed, BLOCK_SIZE: tl.constexpr):
-    pid = tl.program_id(0)
-    offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = offs < n_elements
-    x = tl.load(x_ptr + offs, mask=mask)
-    r = tl.rand(seed, offs)
-    keep = r > p
-    tl.store(out_ptr + offs, tl.where(keep, x / (1 - p), 0.0), mask=mask)
-
-
-def dropout(x, p, seed):
-    out = torch.empty_like(x)
-    n_elements = x.numel()
-    dropout_kernel[(triton.cdiv(n_elements, 1024),)](x, out, n_elements, p, seed, BLOCK_SIZE=1024)
-    return out
 
 
 @triton.jit
