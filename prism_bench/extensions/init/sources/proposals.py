@@ -180,10 +180,8 @@ def _names_in(node: Node) -> set[str]:
 
 # Integers that hold rounded floats.
 
-_ROUNDING = re.compile(
-    r"\b(?:(?:ll?)?(?:rint|round)|nearbyint|floor|ceil|trunc)f?\s*\(|"
-    r"\b__(?:float|half|double)2u?(?:int|ll|short|char)_r"
-)
+_TO_WHOLE = ("rint", "lrint", "llrint", "round", "lround", "llround", "nearbyint", "floor", "ceil", "trunc")
+_ROUNDING = re.compile(rf"\b(?:{'|'.join(_TO_WHOLE)})f?\s*\(|\b__(?:float|half|double)2u?(?:int|ll|short|char)_r")
 _MOST_STEPS = 3  # from a stored variable to its definition
 
 

@@ -264,7 +264,7 @@ def _structure(node: Node, tree: Tree, *, is_template: bool) -> Structure:
     fields: list[tuple[str, str]] = []
     problems = ["is a template"] if is_template else []
     problems += ["has a base class"] if any(child.type == "base_class_clause" for child in node.named_children) else []
-    problems += ["has an alignment of its own"] if re.search(r"\balignas\b|__align__", text_of(node)) else []
+    problems += ["has its own alignment"] if re.search(r"\balignas\b|__align__", text_of(node)) else []
     for member in node.child_by_field_name("body").named_children:
         declared = [
             child for place, child in enumerate(member.children) if member.field_name_for_child(place) == "declarator"
