@@ -228,7 +228,7 @@ def with_references(folder: Path, project: Project, made: NewProject) -> dict[st
     return written
 
 
-def verdicts(folder: Path, catalogue: str, timeout: float = 60.0) -> dict[str, str]:
+def verdicts(folder: Path, catalogue: str, timeout: float = 600.0) -> dict[str, str]:
     """Return `ok` or the first complaint of each kernel of a catalogue, verified on the emulator at S0."""
     words = ("--catalogue", catalogue, "--backend", "emulator", "--label", "S0", "--timeout", str(timeout))
     answers: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """The way of a repository that is not ours: `init`, a line for the reference, `verify`, `compile` and a slowed copy.
 
 `compile --against` finds the machine code that the slowed copy changes. `compare` judges times, which the null backend
-takes from a script: without a GPU no kernel has a time of its own.
+takes from a script, since only a GPU has times of kernels.
 """
 
 import os
