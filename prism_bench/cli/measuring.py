@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
     from prism_bench.io.files import Saver
     from prism_bench.record.run_record import RunRecord
-    from prism_bench.run import Forecast, Settings
+    from prism_bench.run import Carrier, Forecast, Settings
     from prism_bench.run import Progress as Event
     from prism_bench.run.builds import Build, Growth
     from prism_bench.spec.case import Case, Device
@@ -168,6 +168,7 @@ def announce(
     settings: "Settings",
     backend: DescribedBackend,
     earlier: Iterable["RunRecord"],
+    carrier: "Carrier | None" = None,
     *,
     quiet: bool,
     boards: int = 1,
@@ -179,7 +180,7 @@ def announce(
     """
     from prism_bench.run import forecast
 
-    expected = forecast(cases, settings, backend.name, earlier)
+    expected = forecast(cases, settings, backend.name, earlier, carrier)
     if not chosen:  # a run of nothing ends with its error only
         return expected
     added = len(cases) - chosen
@@ -249,16 +250,16 @@ IntervalOption = Annotated[
 
 
 class ProcessCount(int):
-    """Number of processes that measure each case, and the `most` that a comparison may add up to."""
+    """Number of processes that measure each case, and the `most` that may be added where it is undecided."""
 
     most: int
 
 
-def _counted(text: object) -> ProcessCount:
+def processes_of(text: object) -> ProcessCount:
     """Return the count that the text has, `5` or `3-15`."""
     first, dash, last = str(text).partition("-")
     if not (first.isdecimal() and (last.isdecimal() if dash else not last)):
-        raise typer.BadParameter(f"{text}: write a number such as 5, or for compare a range such as 3-15")
+        raise typer.BadParameter(f"{text}: write a number such as 5, or for compare and run a range such as 3-15")
     count = ProcessCount(first)
     count.most = int(last) if dash else int(count)
     if not 1 <= count <= count.most:
@@ -269,17 +270,20 @@ def _counted(text: object) -> ProcessCount:
 def _fixed(count: ProcessCount) -> int:
     """Return the count as a plain number, which records can hold."""
     if count.most != count:
-        raise typer.BadParameter(f"{int(count)}-{count.most}: only compare adds processes; give one number")
+        raise typer.BadParameter(f"{int(count)}-{count.most}: only compare and run add processes; give one number")
     return int(count)
 
 
-_PROCESSES = f"Measure each case in this many fresh processes; compare: from {START} to {MOST}, until it is decided."
+_PROCESSES = (
+    f"Measure each case in this many fresh processes; compare: from {START} to {MOST}, until it is decided; "
+    "run: 1-3 measures controls in 1."
+)
 # A comparison begins with START and adds; a run needs as many to see how processes differ. What is compared once, in a
 # claim or against itself, takes 5; a step of bisect 2, since it is measured again where it matters.
 ProcessesOption = Annotated[
-    int, typer.Option("--processes", parser=_counted, callback=_fixed, metavar="N", help=_PROCESSES)
+    int, typer.Option("--processes", parser=processes_of, callback=_fixed, metavar="N", help=_PROCESSES)
 ]
-RangeOption = Annotated[int | None, typer.Option("--processes", parser=_counted, metavar="N|N-N", help=_PROCESSES)]
+RangeOption = Annotated[int | None, typer.Option("--processes", parser=processes_of, metavar="N|N-N", help=_PROCESSES)]
 LeastOption = Annotated[
     float | None,
     typer.Option("--least", metavar="SHARE", help="Report changes from this share on; default: 0.01, of trend 0.02."),

@@ -1,6 +1,6 @@
 """`prism-bench run`: the main job."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from prism_bench.analysis.compare import START
 from prism_bench.cli import measuring, options
 from prism_bench.cli.measuring import (
     DescribedBackend,
@@ -23,14 +24,13 @@ from prism_bench.cli.measuring import (
 )
 from prism_bench.cli.options import CASE_SECONDS, TimeoutOption, add_to_shards
 from prism_bench.errors import PrismBenchError, UsageError
-from prism_bench.io import files
+from prism_bench.io import files, project
 from prism_bench.monitor.sampler import HERTZ
 
 if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
     from prism_bench.record.run_record import RunRecord
-    from prism_bench.run import Progress, Settings
-    from prism_bench.spec.case import Case
+    from prism_bench.run import Carrier, Settings
 
 NAME = "run"
 
@@ -45,7 +45,7 @@ def command(
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: measuring.ProcessesOption = 3,
+    processes: measuring.RangeOption = None,
     lanes: options.LanesOption = None,
     seed: options.SeedOption = 0,
     timeout: TimeoutOption = CASE_SECONDS,
@@ -64,9 +64,12 @@ def command(
     """Verify and time every case, and write one run record. Labels are S0, S1 and S2 on a GPU, else S0.
 
     A peer that is silent for a third of --timeout is ended. On a GPU a kernel is verified, and its first call measured,
-    only where something changed since it was here, and by turns every twentieth day; with --all always.
+    only where something changed since it was here, and by turns every twentieth day; with --all always. With
+    --processes 1-3 one process measures a case as a control where nothing changed since a record of the last week, and
+    three where its time is in doubt, and by turns every seventh day.
     """
     from prism_bench.run import Settings, Watching, share, with_ceilings
+    from prism_bench.run import run as job
 
     if fleet is None and workers is not None:
         raise UsageError(f"--workers {workers}: it is for --fleet")
@@ -75,8 +78,9 @@ def command(
     kernels = options.open_catalogue(catalogue)
     labels = options.chosen_labels(label, ("S0", "S1", "S2") if name == "cuda" else ("S0",))
     listed = kernels.cases(options.patterns(cases, filter), labels)  # unknown names are refused before workers start
-    settings = Settings(processes=processes, seed=seed or 0, timeout=timeout, peers=peers, peer_timeout=timeout / 3)
+    settings = Settings(seed=seed or 0, timeout=timeout, peers=peers, peer_timeout=timeout / 3)
     settings = replace(settings, watching=Watching(hertz=1 / interval if interval else 0.0, energy=energy))
+    settings = _in_processes(settings, processes, controls=fleet is None and name == "cuda" and not all)
     with ExitStack() as signals:
         if fleet is not None:  # a fleet is closed before a signal ends the command
             signals.enter_context(files.held())
@@ -89,14 +93,15 @@ def command(
             settings = _informed(settings, earlier, described, lanes=lanes, all_first_calls=all)
             keep = files.Saver(_writing(output, runs, dict(chosen.facts)))
             measured = with_ceilings(kernels, name, chosen.cases)
+            carrier = None if boards or all else _carrier(kernels, described, settings, earlier)
             announced = partial(announce, measured, len(chosen.cases), settings, described, earlier, quiet=json)
             if boards:
                 announced(boards=boards.boards)
                 record = boards.run(kernels, chosen.cases, settings, lanes, earlier, keep)
             else:
                 signals.enter_context(files.held())
-                with progress_bar(announced()) as report:
-                    record = _run(kernels, described, chosen.cases, settings, report, keep, anew=all)
+                with progress_bar(announced(carrier)) as report:
+                    record = job(kernels, name, list(chosen.cases), settings, report, keep=keep, carrier=carrier)
         code = _finish(record, keep, kernels, runs, json)
     raise SystemExit(code)
 
@@ -120,22 +125,44 @@ def _informed(
     )
 
 
-def _run(
-    kernels: "Catalogue",
-    backend: DescribedBackend,
-    cases: Sequence["Case"],
-    settings: "Settings",
-    report: Callable[["Progress"], object],
-    keep: files.Saver,
-    *,
-    anew: bool,
-) -> "RunRecord":
-    """Run the cases here; unless `anew`, a GPU's verification of unchanged kernels is carried over."""
-    from prism_bench.run import Carrier, run
+def _carrier(
+    kernels: "Catalogue", backend: DescribedBackend, settings: "Settings", earlier: EarlierRecords
+) -> "Carrier | None":
+    """Return what carries over a GPU's verification of unchanged kernels, and with them their times.
 
-    carries = backend.name == "cuda" and not anew  # elsewhere verification costs little, or is the purpose
-    carrier = Carrier(kernels, backend.name, backend.facts(), settings.seeds) if carries else None
-    return run(kernels, backend.name, list(cases), settings, report, keep=keep, carrier=carrier)
+    Elsewhere verification costs little, or is the purpose.
+    """
+    from prism_bench.analysis.compare.noise import stored_noise
+    from prism_bench.record.identity import machine
+    from prism_bench.run import Carrier, controls_of
+
+    if backend.name != "cuda":
+        return None
+    facts = backend.facts()
+    carrier = Carrier(kernels, backend.name, facts, settings.seeds)
+    if settings.control_processes:
+        noise = stored_noise(machine(facts)["id"], project.stored(measuring.DEFAULT_NOISE, project.current()))
+        carrier.controls = controls_of(earlier, backend.name, facts, settings, noise)
+    return carrier
+
+
+def _in_processes(settings: "Settings", count: int | None, *, controls: bool) -> "Settings":
+    """Return the settings for that many processes, by default three; a range begins with those of controls.
+
+    With controls, the first processes measure peers and copies too, which no verdict needs from each.
+    """
+    first = START if count is None else int(count)
+    most = count.most if isinstance(count, measuring.ProcessCount) else first
+    settings = replace(settings, processes=most)
+    if not controls or first == most:
+        return settings
+    first_only = (*settings.first_process_only, "end_to_end_time")
+    return replace(
+        settings,
+        control_processes=first,
+        peer_processes=min(first, settings.peer_processes),
+        first_process_only=first_only,
+    )
 
 
 def _writing(output: Path | None, runs: Path, tuning: dict[str, object]) -> Callable[["RunRecord"], Path]:

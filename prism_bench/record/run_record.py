@@ -40,6 +40,7 @@ STATUSES = get_args(Status)
 NOT_TIMED = "not timed, because "  # begins the reason of a case whose kernel is wrong at an edge
 _EDGES = ("edge", "golden")  # labels of cases that are verified and not timed
 CARRIED = "carried"  # in a verification's entries the moment when it was verified, if an earlier run did
+CARRIED_FROM = "carried_from"  # next to it the name of that run's record
 _PLOTTED = 30  # cases of one plot at most: more rows cannot be read
 _PEER = "peer:"
 
@@ -218,7 +219,9 @@ def encode(record: RunRecord) -> JsonTable:
 def encode_case(case: CaseResult) -> JsonTable:
     """Return the case as plain JSON values; infinities and NaN of its verification become the words `inf` and `nan`."""
     plain = {
-        key: value for key, value in vars(case).items() if value or key not in ("before", "peers", "spent", "board")
+        key: value
+        for key, value in vars(case).items()
+        if value or key not in ("before", "peers", "spent", "board", "control")
     }
     measurements = [encode_measurement(measurement) for measurement in case.measurements]
     verification = [

@@ -29,12 +29,15 @@ A record is one JSON object (stored compressed, see `store/`):
         name, kernel, variant, family, label, workload, bytes, flops, ceiling, arithmetic
         before         name of the form that replaces this one, which is kept to compare with; absent elsewhere
         board          UUID of the GPU that measured it, in a record of several
+        control        name of the record that has its time, where the case did not change and fewer processes measured
+                       it, only to see that the time is still so; absent elsewhere
         status         ok | wrong | skipped | crashed | timed out | failed;  reason: why not ok
         configuration  what of the launch may be tuned, as it was launched: {name: value}
         code           `_CodeFile`: sass and source are hashes of the machine code and of what the compiler
                        got, launches those of a call, plan every launch in short
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
-                       actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too
+                       actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too;
+                       of one that is carried over `carried` (when it was verified) and `carried_from` (the record)
         peers          by name of a peer what `peer.PeerFacts` lists: library, version, form, kind, calls, launches,
                        enqueued, breaks, poor, work, precision; absent where no peer was tried, and in records older
                        than 0.3
@@ -116,6 +119,7 @@ class CaseFields:
     peers: Mapping[str, Any] = field(default_factory=dict[str, Any])
     spent: Mapping[Name, Seconds] = field(default_factory=dict[str, float])
     board: Named | None = None
+    control: Name | None = None
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,8 @@ class _VerificationFile(Struct, frozen=True, gc=False):
     error: Text | None = None
     metric: Text | None = None
     sample: Count | None = None
+    carried: Text | None = None
+    carried_from: Text | None = None
 
 
 class _CodeFile(Struct, frozen=True, gc=False):

@@ -1,6 +1,7 @@
 """Runs: verify and measure cases in worker processes, and build run records of the results."""
 
 from prism_bench.run.carrying import Carrier
+from prism_bench.run.controls import controls_of
 from prism_bench.run.forecast import Forecast, forecast, known_code, verification_seconds
 from prism_bench.run.job import merge, run
 from prism_bench.run.pool import Progress, lanes_for
@@ -14,6 +15,7 @@ __all__ = [
     "Progress",
     "Settings",
     "Watching",
+    "controls_of",
     "forecast",
     "known_code",
     "lanes_for",

@@ -25,7 +25,9 @@ from prism_bench.compilation.sources import python_texts
 from prism_bench.errors import PrismBenchError, ResultsError
 from prism_bench.io.documents import json_of, json_text
 from prism_bench.io.files import cache_folder, write_atomically
-from prism_bench.record.run_record import CARRIED, CaseResult, decode_case, encode_case
+from prism_bench.record.measurement import Measurement
+from prism_bench.record.run_record import CARRIED, CARRIED_FROM, CaseResult, decode_case, encode_case
+from prism_bench.run.controls import Controls, is_turn
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec
 
@@ -34,7 +36,11 @@ _VERIFYING = ("backends", "catalogue", "compilation", "emulator", "io", "measure
 
 
 class Carrier:
-    """Results of verification by task, kept in the user's cache under all that they depend on."""
+    """Results of verification by task, kept in the user's cache under all that they depend on.
+
+    `record` is the name of the record of this run, which a later run names where it carries a result over. `controls`
+    are the cases that may be measured as such where their verification is known.
+    """
 
     def __init__(
         self,
@@ -52,40 +58,61 @@ class Carrier:
         packages = sorted(f"{package.name} {package.version}" for package in metadata.distributions())
         software = [platform.python_version(), packages, facts.get("software", {})]
         self._surroundings = json_text([_package_hash(), backend, device, software, list(seeds)])
+        self._known_cases: dict[str, list[Case]] = {}
+        self.record, self.controls = "", Controls()
 
-    def carried(self, task: str) -> list[CaseResult]:
-        """Return the results of a task as they were verified; empty if it is to be verified."""
-        path = None if self._is_due(task) else self._path(task)
-        if path is None or not path.is_file():
+    def controls_of(self, cases: Iterable[Case]) -> Controls:
+        """Return the controls among the cases."""
+        return self.controls.only(
+            {case.name for case in cases if case.name in self.controls.known and self.knows(case.task)}
+        )
+
+    def knows(self, task: str) -> bool:
+        """Return whether the task was verified as it is now, whether or not it is its turn."""
+        path = self._path(task)
+        return path is not None and path.is_file()
+
+    def carries(self, task: str) -> bool:
+        """Return whether the task is not verified again."""
+        return not is_turn(task, _ANEW, self._day) and self.knows(task)
+
+    def carried(self, task: str, *, peers: bool = False) -> list[CaseResult]:
+        """Return the results of a task as they were verified, with its `peers`; empty if it is to be verified."""
+        path = self._path(task)
+        if path is None or not self.carries(task):
             return []
         with suppress(ResultsError, KeyError, TypeError, ValueError):
             kept: Any = json_of(path, "kept verification")
             results = [decode_case(plain) for plain in kept["results"]]
             expected = [(case.name, case.configuration) for case in self._cases(task)]
-            if [(result.name, result.configuration) for result in results] == expected:
-                return [_marked(result, str(kept["verified"])) for result in results]
+            if [(result.name, result.configuration) for result in results] == expected and kept["peers"] >= peers:
+                mark = {CARRIED: str(kept["verified"]), **({CARRIED_FROM: name} if (name := kept["record"]) else {})}
+                return [_marked(result, mark) for result in results]
         return []
 
-    def keep(self, task: str, results: Sequence[CaseResult]) -> None:
-        """Keep the results of a task that was verified now, if every case of it is right."""
+    def keep(self, task: str, results: Sequence[CaseResult], *, peers: bool = False) -> None:
+        """Keep the results of a task that was verified now, with its `peers`, if every case of it is right."""
         path = self._path(task)
         is_right = all(result.status == "ok" and result.verification for result in results)
         is_whole = [result.name for result in results] == [case.name for case in self._cases(task)]
         if path is None or not is_right or not is_whole:
             return
-        plain = [encode_case(replace(result, measurements=(), peers=(), spent={}, code={})) for result in results]
+        plain = [
+            encode_case(replace(result, measurements=_without_samples(result), spent={}, code={})) for result in results
+        ]
         with suppress(OSError):  # without a cache everything is verified
             path.parent.mkdir(parents=True, exist_ok=True)
             moment = datetime.now(UTC).isoformat(timespec="seconds")
-            write_atomically(path, json_text({"verified": moment, "results": plain}).encode())
-
-    def _is_due(self, task: str) -> bool:
-        return int(hashlib.sha256(task.encode()).hexdigest()[:8], 16) % _ANEW == self._day % _ANEW
+            content = {"verified": moment, "record": self.record, "peers": peers, "results": plain}
+            write_atomically(path, json_text(content).encode())
 
     def _cases(self, task: str) -> list[Case]:
-        if task.startswith("edges:"):
-            return self._catalogue.edges_of(task.removeprefix("edges:"))
-        return [self._catalogue.anywhere(task)]
+        if task not in self._known_cases:
+            edges = task.removeprefix("edges:")
+            self._known_cases[task] = (
+                self._catalogue.edges_of(edges) if edges != task else [self._catalogue.anywhere(task)]
+            )
+        return self._known_cases[task]
 
     def _path(self, task: str) -> Path | None:
         """Return the file of a task's results; None where what they depend on is unknown."""
@@ -101,8 +128,13 @@ def _is_elsewhere(spec: KernelSpec) -> bool:
     return spec.callable is not None or isinstance(spec.reference, ProjectReference)
 
 
-def _marked(result: CaseResult, moment: str) -> CaseResult:
-    return replace(result, verification=tuple({**entry, CARRIED: moment} for entry in result.verification))
+def _without_samples(result: CaseResult) -> tuple[Measurement, ...]:
+    """Return the empty measurements: of peers that have no time, since they are wrong or cannot be had."""
+    return tuple(measurement for measurement in result.measurements if not measurement.samples)
+
+
+def _marked(result: CaseResult, mark: Mapping[str, str]) -> CaseResult:
+    return replace(result, verification=tuple({**entry, **mark} for entry in result.verification))
 
 
 @cache

@@ -1,20 +1,22 @@
 """Forecast of a run: the seconds that each case takes, by an earlier run or by an estimate."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 from prism_bench.record.run_record import CaseResult, RunRecord
+from prism_bench.run.carrying import Carrier
 from prism_bench.run.measuring import COMPILING, TIMED, UNTIMED
 from prism_bench.run.settings import Settings
-from prism_bench.spec.case import Case
+from prism_bench.spec.case import Case, edges_task
 
 # Costs of cases: how many seconds of a run each of them takes, by an earlier record or only by the criteria.
 
 # Most series are precise before their time is over: a run of 745 cases on an H200 (2026-11-22) took, all in all, this
 # share of the limits of its cold and hot times.
 _LIMIT_SHARE = 0.6
+_CONTROL_SHARE = 0.3  # of a case's seconds in one process: its cold time, with fewer samples
 _PEER = "peer:"
 
 
@@ -24,6 +26,7 @@ class CaseCosts:
 
     `labels` are those of the cases. `compiling` is that of the whole run, which had that many `jobs`, `start` that of
     each process of a job. Verification in several processes side by side takes `shared` of the sum of their seconds.
+    `controls` are the seconds of cases that were measured as controls, which `timed` lacks.
     """
 
     edges: Mapping[str, float]
@@ -34,14 +37,20 @@ class CaseCosts:
     jobs: int = 1
     start: float = 0.0
     shared: float = 1.0
+    controls: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def verifying(self, cases: Iterable[Case]) -> float:
         """Return the seconds that verification of the cases takes in one process."""
         return sum(self._of(self.untimed, case) for case in cases)
 
-    def timing(self, cases: Iterable[Case]) -> float:
-        """Return the seconds that one process needs to time the cases."""
-        return self.start + sum(self._of(self.timed, case) for case in cases)
+    def timing(self, cases: Iterable[Case], controls: Iterable[Case] = ()) -> float:
+        """Return the seconds that one process needs to time the cases, and others as controls."""
+        known = sum(self._of(self.controls or self.timed, case) for case in controls)
+        return (
+            self.start
+            + sum(self._of(self.timed, case) for case in cases)
+            + (known if self.controls else _CONTROL_SHARE * known)
+        )
 
     def verifying_edges(self, kernels: Iterable[str]) -> float:
         """Return the seconds of the kernels' edges in one process; an unknown kernel counts as the mean of all."""
@@ -81,7 +90,10 @@ def recorded_costs(record: RunRecord, peers: bool) -> CaseCosts:
     costs = CaseCosts(
         edges=_by_kernel((case, ledger.untimed(case) / times[case.name]) for case in record.cases if case.is_edge),
         untimed={case.name: ledger.untimed(case) / times[case.name] for case in timed},
-        timed={case.name: ledger.timed(case, peers) / processes / times[case.name] for case in timed},
+        timed={
+            case.name: ledger.timed(case, peers) / processes / times[case.name] for case in timed if not case.control
+        },
+        controls={case.name: ledger.timed(case, peers) for case in timed if case.control},
         labels={case.name: case.label for case in timed},
     )
     return _with_stages(costs, record, processes) if record.spent else costs
@@ -219,13 +231,20 @@ class Forecast:
         return seconds
 
 
-def forecast(cases: Sequence[Case], settings: Settings, backend: str, records: Iterable[RunRecord] = ()) -> Forecast:
+def forecast(
+    cases: Sequence[Case],
+    settings: Settings,
+    backend: str,
+    records: Iterable[RunRecord] = (),
+    carrier: Carrier | None = None,
+) -> Forecast:
     """Return the forecast of a run of the cases, the ceiling benchmarks among them, by this backend.
 
     `records` are those of such a machine, the newest first: the first complete one that has enough of the cases counts.
+    What the `carrier` carries over is not verified, and its controls are not measured in all processes.
     """
     costs, source = costs_of(cases, settings, backend, records)
-    return Forecast(_stages(costs, cases, settings), source)
+    return Forecast(_stages(costs, cases, settings, carrier), source)
 
 
 def costs_of(
@@ -236,7 +255,7 @@ def costs_of(
     for record in islice(records, MOST_READ):
         if record.backend == backend and record.complete and record.duration > 0:
             costs = recorded_costs(record, settings.peers)
-            if len(names & costs.timed.keys()) >= _ENOUGH * len(names):
+            if len(names & (costs.timed.keys() | costs.controls.keys())) >= _ENOUGH * len(names):
                 return costs, f"from the record of {record.created[:10]}"
     return _rough_costs(cases, settings, backend), ROUGH
 
@@ -265,12 +284,21 @@ def verification_seconds(records: Iterable[RunRecord], backend: str) -> dict[str
     return {}
 
 
-def _stages(costs: CaseCosts, cases: Sequence[Case], settings: Settings) -> tuple[ForecastStage, ...]:
+def _stages(
+    costs: CaseCosts, cases: Sequence[Case], settings: Settings, carrier: Carrier | None
+) -> tuple[ForecastStage, ...]:
     """Return the stages in the order in which a run goes through them: edges, verification, a process each."""
-    kernels, apart = list(dict.fromkeys(case.kernel for case in cases)), settings.lanes > 1
+    tasks, apart = {edges_task(case): case.kernel for case in cases}, settings.lanes > 1
+    controls = carrier.controls_of(cases).known if carrier else {}
+    kernels = [kernel for task, kernel in tasks.items() if not (carrier and carrier.carries(task))]
     shared = costs.shared if apart else 1.0
-    edges = ForecastStage(len(kernels), costs.compiling + shared * costs.verifying_edges(kernels))
-    verifying, timing = costs.verifying(cases), costs.timing(cases)
+    edges = ForecastStage(len(tasks), costs.compiling + shared * costs.verifying_edges(kernels))
+    verifying = costs.verifying(case for case in cases if not (apart and carrier and carrier.carries(case.task)))
     first = [edges, ForecastStage(len(cases), shared * verifying)] if apart else [edges]
-    extra = [0.0 if apart or process else verifying for process in range(settings.processes)]
-    return (*first, *(ForecastStage(len(cases), timing + more) for more in extra))
+    whole = [case for case in cases if case.name not in controls]
+    timed: list[ForecastStage] = []
+    for process in range(settings.processes):
+        known = [case for case in cases if case.name in controls] if process < settings.control_processes else []
+        seconds = costs.timing(whole, known) + (0.0 if apart or process else verifying)
+        timed.append(ForecastStage(len(whole) + len(known), seconds))
+    return (*first, *timed)

@@ -16,9 +16,12 @@ from prism_bench.io.workers import WorkerDied, WorkerEnvironment
 from prism_bench.measure import shuffled
 from prism_bench.measure.plausibility import judged, measured_limits, peaks_of
 from prism_bench.monitor.executions import ExecutionJournal, executions_of
+from prism_bench.record import identity
 from prism_bench.record.identity import boards_together
 from prism_bench.record.run_record import NOT_TIMED, CaseResult, RunRecord
+from prism_bench.record.store.records import name_of
 from prism_bench.run.carrying import Carrier
+from prism_bench.run.controls import Controls
 from prism_bench.run.measuring import COMPILING, TIMED, UNTIMED
 from prism_bench.run.peers import peers_far_behind, peers_without_time
 from prism_bench.run.pool import (
@@ -62,7 +65,7 @@ def run(
 ) -> RunRecord:
     """Measure the cases on the backend; of the kernels in `others` only the edges are verified.
 
-    With a `carrier`, what it carries over is not verified again.
+    With a `carrier`, what it carries over is not verified again, and its controls are measured as such.
 
     An interrupt, or a backend that no longer opens, ends the run and keeps what was measured, in a record marked
     incomplete. `keep` gets such a record every PRISM_BENCH_SAVE_SECONDS too, in case the machine itself is lost, and
@@ -79,6 +82,9 @@ def run(
         if driven.has_results and due():
             keep(driven.record(clock.span(complete=False)))
 
+    if carrier:
+        commit, dirty = identity.commit_of(catalogue.folder)
+        carrier.record = name_of(identity.timestamp(clock.started), commit and commit[:8], dirty=dirty)
     driven = Run(catalogue, backend, settings, reported, carrier=carrier)
     try:
         with files.allowed():
@@ -110,7 +116,7 @@ class Run(TaskDriver):
         carrier: Carrier | None = None,
     ) -> None:
         super().__init__(catalogue, backend, settings.timeout, place)
-        self._carrier = carrier
+        self._carrier, self._controls = carrier, Controls()
         self._settings, self._report = settings, report
         self._journal = ExecutionJournal()
         self._done = self._total = 0
@@ -119,6 +125,7 @@ class Run(TaskDriver):
         self._avoided: dict[str, dict[str, str]] = {}  # by task, peers that have no time, and why
         self._settled: dict[str, list[str]] = {}  # by task, peers that later processes need not measure
         self._peerless: list[str] = []  # tasks
+        self._with_peers: set[str] = set()  # tasks whose peers are verified with them
         self._lanes: Lanes | None = None  # kept while all is verified
 
     def measure(
@@ -130,8 +137,13 @@ class Run(TaskDriver):
         `anchors` are measured like the cases, without their edges and their peers.
         """
         edges = list(dict.fromkeys([*(edges_task(case) for case in cases), *(f"edges:{kernel}" for kernel in others)]))
-        raced = cases if timed and self._settings.peers and self._backend == "cuda" else []
+        if self._carrier:
+            self._controls = self._carrier.controls_of(cases)
+            self._settings = replace(self._settings, controls=self._controls.orders())
+        compares = timed and self._settings.peers and self._backend == "cuda"
+        raced = [case for case in cases if compares and case.name not in self._controls.known]
         self._peerless = [case.task for case in anchors if case not in cases]
+        self._peerless += [case.task for case in cases if case.name in self._controls.known]
         cases = list(dict.fromkeys([*cases, *anchors]))
         processes = self._settings.processes if timed else 1
         apart = timed and self._settings.lanes > 1
@@ -147,6 +159,15 @@ class Run(TaskDriver):
                 for process in range(processes if timed else 0):
                     tasks = self.right_tasks(cases, process)
                     self.go_through(tasks, process, verifies=process == 0 and not apart)
+                    if process + 1 == self._settings.control_processes:
+                        cases = self._without_controls(cases)
+                        self._total = self._done + len(cases) * (processes - process - 1)
+
+    def _without_controls(self, cases: list[Case]) -> list[Case]:
+        """Return the cases that the other processes measure: those that are no controls, and those in doubt."""
+        results = [combined(self.results[case.name]) for case in cases if case.name in self.results]
+        controls = {result.name for result in results if result.control} - self._controls.in_doubt(results)
+        return [case for case in cases if case.name not in controls]
 
     def _verify(self, cases: list[Case], edges: list[str], raced: list[Case], timed: bool) -> None:
         """Compile and verify; with one lane the first timing process verifies the cases that it times."""
@@ -157,14 +178,12 @@ class Run(TaskDriver):
                 self.go_through(edges, 0, timed=False)
                 if apart:  # what keeps the device busy would disturb Inductor, which times its own choices
                     small = [case for case in cases if not raced or case.label == "S0"]
-                    tasks = self.right_tasks(small, 0)
-                    # The peers of raced cases are verified in the same task.
-                    self.go_through(tasks if raced else self._without_carried(tasks), 0, timed=False)
+                    self.go_through(self._without_carried(self.right_tasks(small, 0), raced), 0, timed=False)
         if apart and raced:
             with self.stage(UNTIMED):
                 self._checked = None
                 large = [case for case in cases if case.label != "S0"]
-                self.go_through(self.right_tasks(large, 0), 0, timed=False)
+                self.go_through(self._without_carried(self.right_tasks(large, 0), raced), 0, timed=False)
         if not timed:
             with self.stage(UNTIMED):
                 self.go_through(self.right_tasks(cases, 0), 0, timed=False)
@@ -223,13 +242,16 @@ class Run(TaskDriver):
                 (ceilings if case.spec.ceiling else others).append(case.task)
         return ceilings + shuffled(others, self._settings.seed, process)
 
-    def _without_carried(self, tasks: list[str]) -> list[str]:
-        """Return the tasks that are to be verified, after taking the results of the others."""
+    def _without_carried(self, tasks: list[str], raced: Sequence[Case] = ()) -> list[str]:
+        """Return the tasks that are to be verified, after taking the results of the others.
+
+        The peers of `raced` cases are verified in the same task.
+        """
         left: list[str] = []
+        self._with_peers = {case.task for case in raced}
         for task in tasks:
-            results = self._carrier.carried(task) if self._carrier else []
-            for result in results:
-                self.results.setdefault(result.name, []).append(result)
+            results = self._carrier.carried(task, peers=task in self._with_peers) if self._carrier else []
+            self._take_results(task, results)
             left += [] if results else [task]
         self._done += len(tasks) - len(left)
         return left
@@ -245,17 +267,21 @@ class Run(TaskDriver):
 
     def keep(self, task: str, results: Sequence[CaseResult]) -> None:
         """Keep each result under its own name, since a task may be all edges of a kernel."""
+        self._take_results(task, results)
         for result in results:
-            self.results.setdefault(result.name, []).append(result)
-            if without_time := peers_without_time(result):
-                self._avoided[task] = without_time | self._avoided.get(task, {})
             if far_behind := peers_far_behind(result, self._settings.peer_repeated_within):
                 self._settled.setdefault(task, far_behind)
             if self.facts.get("uuid"):
                 self._journal.append(executions_of(result))
         if self._carrier:
-            self._carrier.keep(task, results)
+            self._carrier.keep(task, results, peers=task in self._with_peers)
         self._done += 1
+
+    def _take_results(self, task: str, results: Sequence[CaseResult]) -> None:
+        for result in results:
+            self.results.setdefault(result.name, []).append(result)
+            if without_time := peers_without_time(result):
+                self._avoided[task] = without_time | self._avoided.get(task, {})
 
     def lose(self, death: WorkerDied, task: str) -> None:
         """Keep the failure as the result of the case, or of the edge that the worker began last (else the first)."""

@@ -85,6 +85,7 @@ class MeasuringSession:
     def _measured(self, case: Case) -> CaseResult:
         settings, known = self._settings, KnownReference()
         measurements: list[Measurement] = []
+        control: str | None = None
         with self._backend.prepare(case, case.inputs(settings.seeds[0])) as runnable:
             with phase(VERIFYING):
                 seeds = settings.seeds_of(case)
@@ -101,27 +102,40 @@ class MeasuringSession:
                     with phase(VERIFYING):
                         launches = self._launches(runnable)
                     with phase(KERNEL):
-                        code = runnable.evidence().get("sass") if case.name in settings.known_code else None
-                        measurements += measure_runnable(
-                            runnable,
-                            "kernel",
-                            settings,
-                            self._watcher,
-                            skipped=settings.left_out(case, self._process, code),
-                            energy=settings.measures_energy(case, self._process),
-                            launches=launches,
-                        )
+                        is_known = case.name in settings.known_code or case.name in settings.controls
+                        code = runnable.evidence() if is_known else {}
+                        control = settings.control_of(case, self._process, code)
+                        measurements += self._kernel(runnable, launches, code.get("sass"), is_control=bool(control))
                 except TimedLaunchWrong as wrong:
                     return self._judged(case, [*entries, wrong.entry])
                 finally:
                     self.looking += launches.seconds if launches else 0.0
-            peers = self._peers(runnable, known)
+            peers = self._peers(runnable, known) if control is None else PeerResults()
             measurements += peers.measurements
-            if self._timed and self._process == 0 and self._backend.name == "cuda":
+            if self._timed and self._process == 0 and self._backend.name == "cuda" and control is None:
                 with phase(CPU):
                     measurements += measure_cpu(runnable, settings)
             result = result_of(case, "ok", None, entries, measurements, code=runnable.evidence())
-            return replace(result, peers=peers.facts)
+            return replace(result, peers=peers.facts, control=control)
+
+    def _kernel(
+        self, runnable: Runnable, launches: TimedLaunches, code: str | None, *, is_control: bool
+    ) -> list[Measurement]:
+        """Return the times of the kernel; of a control only its cold time, but of a ceiling benchmark all of them."""
+        case, settings = runnable.case, self._settings
+        if is_control and not case.spec.ceiling:
+            others = tuple(metric for metric in settings.criteria if metric != "cold_time")
+            control = settings.of_control()
+            return measure_runnable(runnable, "kernel", control, self._watcher, skipped=others, launches=launches)
+        return measure_runnable(
+            runnable,
+            "kernel",
+            settings,
+            self._watcher,
+            skipped=settings.left_out(case, self._process, code),
+            energy=settings.measures_energy(case, self._process) and not is_control,
+            launches=launches,
+        )
 
     def _is_unwatched(self, case: Case) -> bool:
         """Return whether this is the only verification of a kernel in which a backend could use its strictest checks.

@@ -1,5 +1,6 @@
 """Settings of a run, facts of the machine in its record, and the ceiling benchmarks that it includes."""
 
+import hashlib
 import re
 import time
 from collections import Counter
@@ -9,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from prism_bench.analysis.compare.comparable import LAUNCHED
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError
 from prism_bench.io import project
@@ -35,8 +37,12 @@ _LATER = (
     "peer_first_process_only",
     "peer_repeated_within",
     "known_code",
+    "controls",
+    "control_processes",
 )  # than the first version
 _TUPLES = ("seeds", "first_process_only", "smallest_only", "peer_first_process_only")
+# Of a control, few samples show the median within what processes differ by.
+_CONTROL = Criterion(precision=0.004, min_samples=8, max_samples=20, seconds=0.15)
 BLAS_THREADS = 1  # of a process that times; a wall time with more would depend on the host's other work
 PROTOCOL = 1  # raise it when the same kernel on the same machine would get other times
 
@@ -68,7 +74,8 @@ class Settings:
     `peer_first_process_only`, and all of a peer that took more than `peer_repeated_within` times as long as the kernel:
     another process would not change who is faster (None: it is measured again). `known_code` has by case the machine
     code whose first call an earlier record has: that of other code is measured. `known_seconds` has by task what its
-    verification took in an earlier run; workers do not get it.
+    verification took in an earlier run; workers do not get it. `controls` has by case the record that it leans on and
+    the digest of its code there (see `controls`); the first `control_processes` measure them, and each its peers.
     """
 
     processes: int = 3
@@ -97,6 +104,18 @@ class Settings:
     watching: Watching = field(default_factory=Watching)
     known_code: dict[str, str] = field(default_factory=dict[str, str])
     known_seconds: dict[str, float] = field(default_factory=dict[str, float])
+    control_processes: int = 0
+    controls: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    def control_of(self, case: Case, process: int, code: Mapping[str, Any]) -> str | None:
+        """Return the name of the record that the case, whose code is this, leans on; None where it is no control."""
+        record, digest = self.controls.get(case.name, ("", ""))
+        is_control = record and process < self.control_processes and digest == code_digest(code)
+        return record if is_control else None
+
+    def of_control(self) -> "Settings":
+        """Return the settings for a control, whose cold time is compared with that of a record."""
+        return replace(self, criteria={**self.criteria, "cold_time": _CONTROL})
 
     def seeds_of(self, case: Case) -> tuple[int, ...]:
         """Return the seeds to verify the case with: only one at the large sizes, which edges and S0 precede."""
@@ -131,6 +150,14 @@ class Settings:
         plain = {**asdict(self), "seeds": list(self.seeds)}
         threads = {"blas_threads": BLAS_THREADS} if backend in STAND_INS else {}
         return {"version": PROTOCOL, **{key: plain[key] for key in _KEPT}, **threads}
+
+
+def code_digest(code: Mapping[str, Any]) -> str | None:
+    """Return a digest of the machine code of a case and its launches; None where the machine code is unknown."""
+    if not code.get("sass"):
+        return None
+    text = repr([(name, code[name]) for name in LAUNCHED if name in code])
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def to_plain(settings: Settings) -> dict[str, Any]:
@@ -242,6 +269,8 @@ def record_order(case: CaseResult) -> tuple[str, ...]:
 def combined(results: Sequence[CaseResult]) -> CaseResult:
     """Return one result of a case: the first process's facts, the samples of all, the status of the first failure.
 
+    It is a control where each process measured it as one.
+
     A peer without a time in one of the processes has no time; a note shows where its facts differ between processes.
     """
     bad = next((result for result in results if result.status != "ok"), None)
@@ -257,8 +286,10 @@ def combined(results: Sequence[CaseResult]) -> CaseResult:
         for measurement in measurements
     ]
     status, reason = (bad.status, bad.reason) if bad else ("ok", None)
+    leaning = {result.control for result in results if result.measurements}
     return replace(
         results[0],
+        control=leaning.pop() if len(leaning) == 1 else None,
         code=next((result.code for result in results if result.code), {}),
         measurements=() if bad else tuple(noted),
         status=status,

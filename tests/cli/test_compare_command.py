@@ -159,9 +159,14 @@ def test_a_number_of_processes_is_one_or_a_range(shell, toys, text):
     assert (2, True) == (found.code, "Invalid value for '--processes'" in found.err)
 
 
-def test_only_a_comparison_adds_processes(shell, toys):
-    found = shell("run", *toys, "--backend", "null", "--processes", "3-15")
-    assert (2, True) == (found.code, "3-15: only compare adds processes; give one number" in found.err)
+def test_only_a_comparison_and_a_run_add_processes(shell, toys):
+    found = shell("tune", *toys, "triple", "--backend", "null", "--processes", "3-15")
+    assert (2, True) == (found.code, "3-15: only compare and run add processes; give one number" in found.err)
+
+
+def test_a_run_without_a_gpu_measures_in_the_most_processes(shell, toys):
+    shell("run", *toys, "--backend", "null", "--filter", "triple", "--processes", "1-2", "--output", "kept.json.gz")
+    assert 2 == processes_of("kept.json.gz")
 
 
 def processes_of(path):

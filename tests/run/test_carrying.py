@@ -11,6 +11,7 @@ import pytest
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.catalogue.project_reference import ProjectReference
 from prism_bench.run import Carrier, Settings, carrying, run
+from prism_bench.run.controls import is_turn
 
 TOYS = Path(__file__).parent.parent / "toys"
 FACTS = {"device": "a GPU", "uuid": "GPU-1", "software": {"driver": "580", "nvrtc": "13.0"}}
@@ -26,7 +27,7 @@ def toys(tmp_path, monkeypatch):
 
 
 def due(task, day):
-    return Carrier(None, "null", {}, [], day=day)._is_due(task)
+    return is_turn(task, 20, day)
 
 
 QUIET_DAY = next(day for day in range(20) if not any(due(task, day) for task in TASKS))

@@ -111,6 +111,14 @@ def spreads(cases: Sequence[Runs]) -> list[Spread | None]:
     return [_spread(layout, within.get(id(layout)), scatter) if layout else None for layout in layouts]
 
 
+def spreads_of_runs(runs: Sequence[Medians]) -> list[Spread | None]:
+    """Return the spread of the processes of each run, drawn to the usual one of all; None for a single process."""
+    layouts = [_Layout([[run]]) if len(run.logs) > 1 else None for run in runs]
+    several = [(layout.within, layout.freedom) for layout in layouts if layout]
+    prior = usual(several) if len(several) >= WITNESSES else Spread(0.0, 0)
+    return [replace(_moderated(layout, prior), earlier=0) if layout else None for layout in layouts]
+
+
 def _moderated(layout: _Layout, prior: Spread) -> Spread:
     """Return the spread within runs, drawn to the usual spread of the suite unless the case is noisier."""
     spread = Spread(layout.within, layout.freedom, layout.sampled, earlier=len(layout.groups[0]))

@@ -39,13 +39,18 @@ def path_for(record: RunRecord, root: Path) -> Path:
 
     A record whose time is a guess has a digest of its content behind the commit: that is what it is known by.
     """
-    stamp = record.created.replace("-", "").replace(":", "").split(".")[0].split("+")[0]
     commit = (record.commit or "nocommit")[:8]
     if "created" in record.guessed:
         text = json_text(encode(replace(record, created="")))
         commit += f".{hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]}"
-    name = path_part(f"{stamp}Z-{commit}{'-dirty' if record.dirty else ''}")
+    name = name_of(record.created, commit, dirty=record.dirty)
     return root / path_part(record.machine["id"]) / f"{name}.json.gz"
+
+
+def name_of(created: str, commit: str | None, *, dirty: bool) -> str:
+    """Return the name of the record of a run: when it began, and its commit."""
+    stamp = created.replace("-", "").replace(":", "").split(".")[0].split("+")[0]
+    return path_part(f"{stamp}Z-{commit or 'nocommit'}{'-dirty' if dirty else ''}")
 
 
 def numbered(first: Path) -> Iterator[Path]:
