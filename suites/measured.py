@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ if TYPE_CHECKING:  # asv starts a process for each value: nothing is imported be
     from prism_bench.catalogue import Catalogue
     from prism_bench.record.measurement import Measurement
     from prism_bench.record.run_record import RunRecord
+    from prism_bench.run import Settings
     from prism_bench.spec.case import Case
 
 Pass = dict[str, Any]
@@ -89,31 +91,42 @@ def measure_commit() -> Pass:
 def _measured() -> RunRecord | None:
     """Return the record of the chosen cases that this commit has; None if it has none of them."""
     from prism_bench.catalogue import discover
-    from prism_bench.run import Settings, lanes_for, run
+    from prism_bench.run import Settings, Watching, lanes_for, run
 
     backend, labels = _backend_and_labels()
     configured = configured_catalogue()
     catalogue = discover(commit_tree() / configured) if configured else discover()
     processes = int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3"))
     settings = Settings(processes=processes, peers=False, cpu_baseline=False, lanes=lanes_for(backend))
+    # No suite has the first call, nor the energy.
+    criteria = {metric: chosen for metric, chosen in settings.criteria.items() if metric != "first_call_time"}
+    settings = replace(settings, criteria=criteria, watching=Watching(energy=False))
     names = set(listing()["cases"])  # an older commit may lack a case, or have cases that nobody chose
     cases = [case for case in catalogue.cases(labels=labels) if case.name in names]
     if not cases:
         return None
-    return run(catalogue, backend, launched(cases, backend), settings, progress(), **_carried(catalogue, backend))
+    cases = launched(cases, backend)
+    carrier = _carrier(catalogue, backend, settings, cases)
+    record = run(catalogue, backend, cases, settings, progress(), **({"carrier": carrier} if carrier else {}))
+    if carrier and record.complete:
+        carrier.passed.forget()
+    return record
 
 
-def _carried(catalogue: Catalogue, backend: str) -> dict[str, Any]:
-    """Return the argument of `run` that carries over the verification of kernels which did not change."""
+def _carrier(catalogue: Catalogue, backend: str, settings: Settings, cases: list[Case]) -> Any:
+    """Return what carries over the verification of unchanged kernels, and the times of a pass that was stopped."""
     try:
-        from prism_bench.run import Carrier, Settings
+        from prism_bench.run import Carrier, PassResults
     except ImportError:  # an older commit
-        return {}
+        return None
     from prism_bench.backends import open_backend
+    from prism_bench.record.identity import commit_of
 
-    if backend != "cuda":
-        return {}
-    return {"carrier": Carrier(catalogue, backend, open_backend(backend).facts(), Settings().seeds)}
+    if backend == "numpy_reference":
+        return None
+    carrier = Carrier(catalogue, backend, open_backend(backend).facts(), settings.seeds)
+    carrier.passed = PassResults(carrier, settings, commit_of(catalogue.folder)[0], cases)
+    return carrier
 
 
 def progress() -> Callable[[Any], None]:

@@ -1,6 +1,6 @@
 """Runs: verify and measure cases in worker processes, and build run records of the results."""
 
-from prism_bench.run.carrying import Carrier
+from prism_bench.run.carrying import Carrier, PassResults
 from prism_bench.run.controls import controls_of
 from prism_bench.run.forecast import Forecast, forecast, known_code, verification_seconds
 from prism_bench.run.job import merge, run
@@ -12,6 +12,7 @@ __all__ = [
     "PROTOCOL",
     "Carrier",
     "Forecast",
+    "PassResults",
     "Progress",
     "Settings",
     "Watching",

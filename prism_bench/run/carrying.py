@@ -11,7 +11,7 @@ import platform
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -28,6 +28,7 @@ from prism_bench.io.files import cache_folder, write_atomically
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CARRIED, CARRIED_FROM, CaseResult, decode_case, encode_case
 from prism_bench.run.controls import Controls, is_turn
+from prism_bench.run.settings import Settings, to_plain
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec
 
@@ -39,7 +40,8 @@ class Carrier:
     """Results of verification by task, kept in the user's cache under all that they depend on.
 
     `record` is the name of the record of this run, which a later run names where it carries a result over. `controls`
-    are the cases that may be measured as such where their verification is known.
+    are the cases that may be measured as such where their verification is known, `passed` what an interrupted pass of
+    the same commit has measured.
     """
 
     def __init__(
@@ -52,12 +54,14 @@ class Carrier:
     ) -> None:
         """`facts` are the backend's; the number of the `day`, today's by default, decides what is verified anew."""
         self._catalogue, self._folder = catalogue, cache_folder("verified")
-        self._day = datetime.now(UTC).toordinal() if day is None else day
+        self.day = datetime.now(UTC).toordinal() if day is None else day
         device = {name: facts.get(name) for name in ("device", "uuid", "compute_capability")}
         # The backend's software has the driver; compilers of other languages, NumPy and so on are distributions.
         packages = sorted(f"{package.name} {package.version}" for package in metadata.distributions())
         software = [platform.python_version(), packages, facts.get("software", {})]
         self._surroundings = json_text([_package_hash(), backend, device, software, list(seeds)])
+        self.facts = dict(facts)
+        self.passed: PassResults | None = None
         self._known_cases: dict[str, list[Case]] = {}
         self.record, self.controls = "", Controls()
 
@@ -69,16 +73,16 @@ class Carrier:
 
     def knows(self, task: str) -> bool:
         """Return whether the task was verified as it is now, whether or not it is its turn."""
-        path = self._path(task)
+        path = self.path(task)
         return path is not None and path.is_file()
 
     def carries(self, task: str) -> bool:
         """Return whether the task is not verified again."""
-        return not is_turn(task, _ANEW, self._day) and self.knows(task)
+        return not is_turn(task, _ANEW, self.day) and self.knows(task)
 
     def carried(self, task: str, *, peers: bool = False) -> list[CaseResult]:
         """Return the results of a task as they were verified, with its `peers`; empty if it is to be verified."""
-        path = self._path(task)
+        path = self.path(task)
         if path is None or not self.carries(task):
             return []
         with suppress(ResultsError, KeyError, TypeError, ValueError):
@@ -92,7 +96,7 @@ class Carrier:
 
     def keep(self, task: str, results: Sequence[CaseResult], *, peers: bool = False) -> None:
         """Keep the results of a task that was verified now, with its `peers`, if every case of it is right."""
-        path = self._path(task)
+        path = self.path(task)
         is_right = all(result.status == "ok" and result.verification for result in results)
         is_whole = [result.name for result in results] == [case.name for case in self._cases(task)]
         if path is None or not is_right or not is_whole:
@@ -114,13 +118,60 @@ class Carrier:
             )
         return self._known_cases[task]
 
-    def _path(self, task: str) -> Path | None:
+    def path(self, task: str) -> Path | None:
         """Return the file of a task's results; None where what they depend on is unknown."""
         cases = self._cases(task)
         code = _code_hash(cases[0].spec.file, cases[0].spec.source_path, cases[0].spec.options) if cases else None
         if code is None or any(_is_elsewhere(case.spec) for case in cases):
             return None
         return self._folder / f"{_digest([self._surroundings, code, task])}.json"
+
+
+class PassResults:
+    """Timed results of a pass over a commit, kept as they come, so that the next pass goes on where it was stopped.
+
+    Those of ceiling benchmarks that nobody chose are the machine's: they hold for all passes of the same day.
+    """
+
+    def __init__(self, carrier: Carrier, settings: Settings, commit: str | None, chosen: Iterable[Case]) -> None:
+        self._carrier, self._folder, self._chosen = carrier, cache_folder("passes"), {case.task for case in chosen}
+        self._commit, self._settings = commit or "", json_text(to_plain(settings))
+        self._kept: set[Path] = set()
+
+    def result(self, task: str, process: int) -> CaseResult | None:
+        """Return what the process of that number measured of the task; None if it is to be measured."""
+        path = self._path(task, process)
+        if path is None or not path.is_file():
+            return None
+        with suppress(ResultsError, KeyError, TypeError, ValueError):
+            return decode_case(json_of(path, "kept times"))
+        return None
+
+    def keep(self, task: str, process: int, result: CaseResult) -> None:
+        """Keep what the process of that number measured of the task, if it is right."""
+        path = self._path(task, process)
+        if path is not None and result.status == "ok" and result.measurements:
+            with suppress(OSError):  # without a cache the next pass measures all
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(path, json_text(encode_case(result)).encode())
+
+    def forget(self) -> None:
+        """Remove the results of the pass, and whatever is of another day."""
+        today = date.today()
+        for path in self._folder.glob("*.json"):
+            with suppress(OSError):
+                if path in self._kept or date.fromtimestamp(path.stat().st_mtime) != today:
+                    path.unlink()
+
+    def _path(self, task: str, process: int) -> Path | None:
+        known = self._carrier.path(task)
+        if known is None:
+            return None
+        if task in self._chosen:
+            path = self._folder / f"{_digest([known.stem, self._settings, str(process), self._commit])}.json"
+            self._kept.add(path)
+            return path
+        return self._folder / f"{_digest([known.stem, self._settings, str(process), str(self._carrier.day)])}.json"
 
 
 def _is_elsewhere(spec: KernelSpec) -> bool:

@@ -14,10 +14,10 @@ from math import log1p
 from typing import Any
 
 from prism_bench.analysis.compare.comparable import value_settings
-from prism_bench.analysis.compare.earlier_runs import spreads_of_runs
-from prism_bench.analysis.compare.estimate import estimate, larger
+from prism_bench.analysis.compare.earlier_runs import with_spreads
+from prism_bench.analysis.compare.estimate import estimate
 from prism_bench.analysis.compare.noise import Noise, control_of
-from prism_bench.analysis.compare.verdict import Pair, pair_of
+from prism_bench.analysis.compare.verdict import pair_of
 from prism_bench.measure.plausibility import valid
 from prism_bench.record import identity
 from prism_bench.record.measurement import Measurement
@@ -64,7 +64,15 @@ class Controls:
     def in_doubt(self, results: Iterable[CaseResult]) -> set[str]:
         """Return the names of the controls among the results whose times deviate from those of their records."""
         measured = {result.name: valid(result, METRIC) for result in results if result.control and not result.ceiling}
-        pairs = self._pairs({name: now for name, now in measured.items() if now and now.samples})
+        pairs = with_spreads(
+            {
+                name: pair_of(
+                    self.known[name].measurement, now, self.noise.spread(name, METRIC) if self.noise else None
+                )
+                for name, now in measured.items()
+                if now and now.samples
+            }
+        )
         control = control_of(pairs)
         doubts = measured.keys() - pairs.keys()
         for name, pair in pairs.items():
@@ -74,16 +82,6 @@ class Controls:
             if together or not ratio.freedom or ratio.p < _DOUBT:
                 doubts.add(name)
         return doubts
-
-    def _pairs(self, measured: Mapping[str, Measurement]) -> dict[str, Pair]:
-        """Return each record's time and the new one, with the larger of the record's spread and the noise floor."""
-        pairs = {name: pair_of(self.known[name].measurement, now) for name, now in measured.items()}
-        spreads = spreads_of_runs([pair.a for pair in pairs.values()])
-        stored = [self.noise.spread(name, METRIC) if self.noise else None for name in pairs]
-        return {
-            name: replace(pair, known=larger(floor, spread))
-            for (name, pair), floor, spread in zip(pairs.items(), stored, spreads, strict=True)
-        }
 
 
 def controls_of(

@@ -117,6 +117,8 @@ class Run(TaskDriver):
     ) -> None:
         super().__init__(catalogue, backend, settings.timeout, place)
         self._carrier, self._controls = carrier, Controls()
+        self._process: int | None = None  # that times
+        self.facts = dict(carrier.facts) if carrier else {}
         self._settings, self._report = settings, report
         self._journal = ExecutionJournal()
         self._done = self._total = 0
@@ -157,7 +159,7 @@ class Run(TaskDriver):
             self.standby, self._checked = ready, ["S0"] if apart and raced else None
             with self.stage(TIMED):
                 for process in range(processes if timed else 0):
-                    tasks = self.right_tasks(cases, process)
+                    tasks = self._without_passed(self.right_tasks(cases, process), process)
                     self.go_through(tasks, process, verifies=process == 0 and not apart)
                     if process + 1 == self._settings.control_processes:
                         cases = self._without_controls(cases)
@@ -212,6 +214,7 @@ class Run(TaskDriver):
         The process numbered 0 verifies them, unless `verifies` decides that.
         """
         verifies = process == 0 if verifies is None else verifies
+        self._process = process if timed else None
         lanes = 1 if timed else worth(self._settings.lanes, tasks)
         if lanes > 1 or (self._lanes and self._settings.lanes > 1 and tasks and not timed):
             order = self._order_for(process, [], timed, verifies)
@@ -256,6 +259,15 @@ class Run(TaskDriver):
         self._done += len(tasks) - len(left)
         return left
 
+    def _without_passed(self, tasks: list[str], process: int) -> list[str]:
+        """Return the tasks that the process has to time, after taking what it measured in an interrupted pass."""
+        passed = self._carrier.passed if self._carrier else None
+        known = {task: result for task in tasks if passed and (result := passed.result(task, process))}
+        for task, result in known.items():
+            self._take_results(task, [result])
+        self._done += len(known)
+        return [task for task in tasks if task not in known]
+
     def verifying(self, cases: list[Case]) -> AbstractContextManager[None]:
         """Return a block in which a process verifies the cases already; `go_through` takes its results."""
         tasks = self.right_tasks(cases, 0)
@@ -275,6 +287,8 @@ class Run(TaskDriver):
                 self._journal.append(executions_of(result))
         if self._carrier:
             self._carrier.keep(task, results, peers=task in self._with_peers)
+            if self._carrier.passed and self._process is not None:
+                self._carrier.passed.keep(task, self._process, results[0])
         self._done += 1
 
     def _take_results(self, task: str, results: Sequence[CaseResult]) -> None:

@@ -436,14 +436,14 @@ def measure_runnable(
     launches: TimedLaunches | None = None,
     step: Callable[[], None] = lambda: None,
 ) -> list[Measurement]:
-    """Return every metric that the runnable offers and that is not `skipped`, and the host's launch cost.
+    """Return every metric that the runnable offers, that has a criterion and is not `skipped`, and the launch cost.
 
     `subject` is `kernel`, `peer:<name>` or `cpu`. With `energy` the hot time has the energy of a launch. The outputs of
     the timed `launches` are verified, where these are given: TimedLaunchWrong. `step` is called before each metric.
     """
     measurements: list[Measurement] = []
     for metric, set_up in runnable.timers().items():
-        if metric in skipped:
+        if metric in skipped or metric not in settings.criteria:
             continue
         step()
         try:

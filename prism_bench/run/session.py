@@ -124,9 +124,7 @@ class MeasuringSession:
         """Return the times of the kernel; of a control only its cold time, but of a ceiling benchmark all of them."""
         case, settings = runnable.case, self._settings
         if is_control and not case.spec.ceiling:
-            others = tuple(metric for metric in settings.criteria if metric != "cold_time")
-            control = settings.of_control()
-            return measure_runnable(runnable, "kernel", control, self._watcher, skipped=others, launches=launches)
+            return measure_runnable(runnable, "kernel", settings.of_control(), self._watcher, launches=launches)
         return measure_runnable(
             runnable,
             "kernel",

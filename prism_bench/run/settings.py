@@ -63,7 +63,7 @@ class Watching:
 
 @dataclass(frozen=True)
 class Settings:
-    """Criteria by metric; `seeds` of verification; `processes` that measure; `timeout` in seconds for one case.
+    """Criteria of the metrics that are measured; `seeds` of verification; `processes` that measure; `timeout` in seconds for one case.
 
     `peer_timeout` is how many seconds a peer may take for each step (its check, each metric) before its process is
     ended; its set-up, which may compile, may take three times as long. `lanes` processes verify side by side before
@@ -115,7 +115,7 @@ class Settings:
 
     def of_control(self) -> "Settings":
         """Return the settings for a control, whose cold time is compared with that of a record."""
-        return replace(self, criteria={**self.criteria, "cold_time": _CONTROL})
+        return replace(self, criteria={"cold_time": _CONTROL})
 
     def seeds_of(self, case: Case) -> tuple[int, ...]:
         """Return the seeds to verify the case with: only one at the large sizes, which edges and S0 precede."""

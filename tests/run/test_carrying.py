@@ -120,6 +120,6 @@ def test_a_damaged_file_is_verified_anew(toys, tmp_path):
 def test_code_that_may_be_anywhere_is_never_kept(toys, changes):
     catalogue = discover(toys)
     spec = replace(catalogue.kernels["double"], variants={}, **changes)
-    assert Carrier(catalogue, "null", FACTS, (0, 1))._path(TASKS[1]) is not None
+    assert Carrier(catalogue, "null", FACTS, (0, 1)).path(TASKS[1]) is not None
     carrier = Carrier(Catalogue(catalogue.folder, {"double": spec}), "null", FACTS, (0, 1))
-    assert carrier._path(TASKS[1]) is None
+    assert carrier.path(TASKS[1]) is None

@@ -24,7 +24,7 @@ from prism_bench.analysis.compare.comparable import (
     require_comparable,
     software_changes,
 )
-from prism_bench.analysis.compare.earlier_runs import Known
+from prism_bench.analysis.compare.earlier_runs import Known, with_spreads
 from prism_bench.analysis.compare.estimate import larger
 from prism_bench.analysis.compare.noise import Control, Noise, control_findings, crossed, shifts_of, with_changed
 from prism_bench.analysis.compare.selection import SelectedCase, Selection, clock_shift, shortcut_doubts
@@ -265,7 +265,8 @@ def compare(
     """Return B against A in `metric` (cold time, or wall time if the cases ran only on a CPU), paired by `key`.
 
     The code of the cases `changed` is known to differ, even if the records show no difference. `boards` are the factors
-    of cases whose sides two boards measured (see `noise.Crossings`), `earlier` the spreads of runs before B.
+    of cases whose sides two boards measured (see `noise.Crossings`), `earlier` the spreads of runs before B. A control
+    of a run, which a single process may have measured, has the spread of the other side's processes.
     Raise a ResultsError if backend, device or protocol differ: such times cannot be compared.
     """
     notes = require_comparable(a, b, names)
@@ -285,6 +286,7 @@ def compare(
             pairs[name] = pair = _pair(row, results, noise, earlier or {})
             row = replace(row, seconds=(pair.a.typical, pair.b.typical))
         rows[name] = row
+    pairs |= with_spreads({name: pair for name, pair in pairs.items() if any(case.control for case in shared[name])})
     software = software_changes(a, b)
     identical = [name for name, row in rows.items() if row.identical and rules.control]
     metrics = {name: row.metric for name, row in rows.items()}

@@ -17,7 +17,17 @@ from math import ceil, exp, fsum, log
 from statistics import fmean, median
 
 from prism_bench.analysis.compare.comparable import LAUNCHED, SOFTWARE
-from prism_bench.analysis.compare.estimate import SAMPLED, WITNESSES, Medians, Spread, cycles, medians, quantile
+from prism_bench.analysis.compare.estimate import (
+    SAMPLED,
+    WITNESSES,
+    Medians,
+    Spread,
+    cycles,
+    larger,
+    medians,
+    quantile,
+)
+from prism_bench.analysis.compare.verdict import Pair
 from prism_bench.analysis.peers import clock_of
 from prism_bench.measure.plausibility import valid
 from prism_bench.record.measurement import Measurement, merged
@@ -111,9 +121,22 @@ def spreads(cases: Sequence[Runs]) -> list[Spread | None]:
     return [_spread(layout, within.get(id(layout)), scatter) if layout else None for layout in layouts]
 
 
-def spreads_of_runs(runs: Sequence[Medians]) -> list[Spread | None]:
-    """Return the spread of the processes of each run, drawn to the usual one of all; None for a single process."""
-    layouts = [_Layout([[run]]) if len(run.logs) > 1 else None for run in runs]
+def with_spreads(pairs: Mapping[str, Pair]) -> dict[str, Pair]:
+    """Return the pairs with the spread of their side of more processes, unless a larger one is known.
+
+    It is for sides of a single process, which shows no spread, next to a side of several. Each is drawn to the usual
+    spread of all pairs.
+    """
+    times = [max(pair.a, pair.b, key=lambda side: len(side.logs)) for pair in pairs.values()]
+    in_cycles = [max(pair.cycles, key=lambda side: len(side.logs)) if pair.cycles else None for pair in pairs.values()]
+    return {
+        name: replace(pair, known=larger(pair.known, time), known_cycles=larger(pair.known_cycles, cycle))
+        for (name, pair), time, cycle in zip(pairs.items(), _of_sides(times), _of_sides(in_cycles), strict=True)
+    }
+
+
+def _of_sides(sides: Sequence[Medians | None]) -> list[Spread | None]:
+    layouts = [_Layout([[side]]) if side and len(side.logs) > 1 else None for side in sides]
     several = [(layout.within, layout.freedom) for layout in layouts if layout]
     prior = usual(several) if len(several) >= WITNESSES else Spread(0.0, 0)
     return [replace(_moderated(layout, prior), earlier=0) if layout else None for layout in layouts]
@@ -212,23 +235,28 @@ def earlier_runs(records: Sequence[RunRecord]) -> EarlierRuns:
     """Return the spreads of comparable earlier records, the newest first.
 
     Runs of a case are of one group if machine code and launches, board, driver and toolkit are the same and no step is
-    between them. A run for which this is not known forms a group.
+    between them. A run for which this is not known forms a group. A control, which few processes measured, has the
+    processes of its group in the newest record, however few runs there are.
     """
     tables = [{case.name: case for case in record.cases if case.status == "ok"} for record in records]
     groups: dict[tuple[str, str], list[list[Measurement]]] = {}
+    sides: dict[tuple[str, str], list[Measurement]] = {}  # of one code, for side A
     for name, case in tables[0].items():
         key = name, clock_of(case)
         runs = [] if case.is_edge else _groups(records, tables, *key)
         if sum(map(len, runs)) >= ENOUGH:
             groups[key] = runs
+        if runs and case.control:
+            sides[key] = runs[0]
     times = spreads([[[medians(run.processes) for run in group] for group in runs] for runs in groups.values()])
     in_cycles = spreads([_in_cycles(runs) for runs in groups.values()])
     known = {key: (time, cycle) for key, time, cycle in zip(groups, times, in_cycles, strict=True) if time}
+    sides |= {key: groups[key][0] for key in known}
     cases = list(records[0].cases)
     for position, case in enumerate(cases):
         key = case.name, clock_of(case)
-        if key in known:
-            whole = merged(groups[key][0])
+        if key in sides:
+            whole = merged(sides[key])
             others = [run for run in case.measurements if (run.metric, run.subject) != (whole.metric, whole.subject)]
             cases[position] = replace(case, measurements=(whole, *others))
     return EarlierRuns(replace(records[0], cases=tuple(cases)), known)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from prism_bench.analysis.compare import START
 from prism_bench.cli import measuring, options, run
 from prism_bench.cli.commands import refuse_replaced
 from prism_bench.errors import UsageError
@@ -46,9 +47,9 @@ def command(
     """Run the nightly job: measure, check, alert and publish.
 
     With --workers the kernels are shared among that many GPUs of one kind, and their records merged; default: those of
-    the configuration, or one. It measures an unchanged commit too, and cases that the check cannot decide in more
-    processes. Alerts go to the webhooks of PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was
-    measured.
+    the configuration, or one. It measures an unchanged commit too, by default with --processes 1-3, and cases that the
+    check cannot decide in more processes. Alerts go to the webhooks of PRISM_BENCH_WEBHOOK and
+    PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
 
     Ends as check does; with 2 also where no record, no pages or no history was written. Where the check finds nothing,
     the exit code of the run counts.
@@ -62,6 +63,8 @@ def command(
     keys = configuration.section("nightly", NightlyKeys) if configuration else NightlyKeys()
     arguments = tuple(run_arguments or keys.run)
     asked = parsed(arguments)
+    if asked.processes is None:
+        arguments = (*arguments, "--processes", f"1-{START}")
     if workers and asked.on_fleet:  # the workers are those of the fleet
         arguments, workers = (*arguments, "--workers", str(workers)), None
         asked = parsed(arguments)
@@ -76,7 +79,7 @@ def command(
         noise=noise,
         asv=keys.asv,
         history=kept,
-        processes=asked.processes,
+        processes=asked.processes or START,
         options=asked.options,
     )
     if dry_run:
@@ -92,12 +95,12 @@ def command(
 
 @dataclass(frozen=True)
 class ParsedRun:
-    """Arguments of `prism-bench run`: how many `processes`, which `options` but those and the cases.
+    """Arguments of `prism-bench run`: how many `processes` at most, if named, which `options` but those and the cases.
 
     `backend` is that of the arguments, of the configuration or of a fleet; None if the default backend is taken.
     """
 
-    processes: int
+    processes: int | None
     options: tuple[str, ...]
     backend: str | None
     on_fleet: bool = False
@@ -120,7 +123,8 @@ def parsed(arguments: "Sequence[str]") -> ParsedRun:
     configuration = project.current()
     named = context.params.get("backend") or (configuration.keys.backend if configuration else None)
     backend = named or ("cuda" if context.params.get("fleet") else None)
-    return ParsedRun(int(context.params["processes"]), tuple(rest), backend, bool(context.params.get("fleet")))
+    count: measuring.ProcessCount | None = context.params["processes"]
+    return ParsedRun(count.most if count else None, tuple(rest), backend, bool(context.params.get("fleet")))
 
 
 def _as_arguments(value: object, names: "Sequence[str]", opposites: "Sequence[str]") -> list[str]:
