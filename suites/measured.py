@@ -14,10 +14,8 @@ from suites.listing import CHECKOUT, configured_catalogue, listing
 if TYPE_CHECKING:  # asv starts a process for each value: nothing is imported before it is needed
     from collections.abc import Callable
 
-    from prism_bench.catalogue import Catalogue
     from prism_bench.record.measurement import Measurement
     from prism_bench.record.run_record import RunRecord
-    from prism_bench.run import Settings
     from prism_bench.spec.case import Case
 
 Pass = dict[str, Any]
@@ -91,42 +89,35 @@ def measure_commit() -> Pass:
 def _measured() -> RunRecord | None:
     """Return the record of the chosen cases that this commit has; None if it has none of them."""
     from prism_bench.catalogue import discover
-    from prism_bench.run import Settings, Watching, lanes_for, run
+    from prism_bench.run import Settings, lanes_for, run
 
     backend, labels = _backend_and_labels()
     configured = configured_catalogue()
     catalogue = discover(commit_tree() / configured) if configured else discover()
     processes = int(os.environ.get("PRISM_BENCH_ASV_PROCESSES", "3"))
     settings = Settings(processes=processes, peers=False, cpu_baseline=False, lanes=lanes_for(backend))
-    # No suite has the first call, nor the energy.
-    criteria = {metric: chosen for metric, chosen in settings.criteria.items() if metric != "first_call_time"}
-    settings = replace(settings, criteria=criteria, watching=Watching(energy=False))
     names = set(listing()["cases"])  # an older commit may lack a case, or have cases that nobody chose
-    cases = [case for case in catalogue.cases(labels=labels) if case.name in names]
+    cases = launched([case for case in catalogue.cases(labels=labels) if case.name in names], backend)
     if not cases:
         return None
-    cases = launched(cases, backend)
-    carrier = _carrier(catalogue, backend, settings, cases)
-    record = run(catalogue, backend, cases, settings, progress(), **({"carrier": carrier} if carrier else {}))
-    if carrier and record.complete:
-        carrier.passed.forget()
-    return record
-
-
-def _carrier(catalogue: Catalogue, backend: str, settings: Settings, cases: list[Case]) -> Any:
-    """Return what carries over the verification of unchanged kernels, and the times of a pass that was stopped."""
     try:
-        from prism_bench.run import Carrier, PassResults
+        from prism_bench.run import Carrier, PassResults, Watching
     except ImportError:  # an older commit
-        return None
+        return run(catalogue, backend, cases, settings, progress())
     from prism_bench.backends import open_backend
     from prism_bench.record.identity import commit_of
 
-    if backend == "numpy_reference":
-        return None
+    # No suite has the first call, nor the energy.
+    criteria = {metric: chosen for metric, chosen in settings.criteria.items() if metric != "first_call_time"}
+    settings = replace(settings, criteria=criteria, watching=Watching(energy=False))
+    if backend != "cuda":
+        return run(catalogue, backend, cases, settings, progress())
     carrier = Carrier(catalogue, backend, open_backend(backend).facts(), settings.seeds)
     carrier.passed = PassResults(carrier, settings, commit_of(catalogue.folder)[0], cases)
-    return carrier
+    record = run(catalogue, backend, cases, settings, progress(), carrier=carrier)
+    if record.complete:
+        carrier.passed.forget()
+    return record
 
 
 def progress() -> Callable[[Any], None]:
