@@ -63,7 +63,7 @@ class Watching:
 
 @dataclass(frozen=True)
 class Settings:
-    """Criteria of metrics, others are not measured; `seeds` of verification; `processes`; `timeout` of a case in seconds.
+    """Criteria of metrics, others are not measured; `seeds` of verification; `processes`; `timeout` of a case.
 
     `peer_timeout` is how many seconds a peer may take for each step (its check, each metric) before its process is
     ended; its set-up, which may compile, may take three times as long. `lanes` processes verify side by side before
