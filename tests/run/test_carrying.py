@@ -10,8 +10,11 @@ import pytest
 
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.catalogue.project_reference import ProjectReference
-from prism_bench.run import Carrier, Settings, carrying, run
+from prism_bench.record.measurement import Measurement
+from prism_bench.run import Carrier, PassResults, Settings, carrying, run
 from prism_bench.run.controls import is_turn
+from prism_bench.run.measuring import empty
+from prism_bench.run.session import result_of
 
 TOYS = Path(__file__).parent.parent / "toys"
 FACTS = {"device": "a GPU", "uuid": "GPU-1", "software": {"driver": "580", "nvrtc": "13.0"}}
@@ -123,3 +126,88 @@ def test_code_that_may_be_anywhere_is_never_kept(toys, changes):
     assert Carrier(catalogue, "null", FACTS, (0, 1)).path(TASKS[1]) is not None
     carrier = Carrier(Catalogue(catalogue.folder, {"double": spec}), "null", FACTS, (0, 1))
     assert carrier.path(TASKS[1]) is None
+
+
+def test_the_record_that_verified_is_named(toys):
+    catalogue = discover(toys)
+    carriers = [Carrier(catalogue, "null", FACTS, (0, 1), QUIET_DAY) for _ in range(2)]
+    cases = [case for case in catalogue.cases(["double"], ["S0"]) if case.name == TASKS[1]]
+    for carrier in carriers:
+        run(catalogue, "null", cases, Settings(processes=1, lanes=2, peers=False), carrier=carrier)
+    results = carriers[1].carried(TASKS[1])
+    assert {carriers[0].record} == {entry["carried_from"] for result in results for entry in result.verification}
+    assert carriers[0].record.partition("Z-")[2]
+
+
+def test_a_task_with_peers_is_carried_over_with_its_bad_peers_if_these_were_verified(toys):
+    catalogue = discover(toys)
+    case = catalogue.case(TASKS[1])
+    carrier = Carrier(catalogue, "null", FACTS, (0, 1), QUIET_DAY)
+    bad = empty("cold_time", "peer:torch", "its y differs")
+    time = Measurement("cold_time", "kernel", ((1e-6,),))
+    result = result_of(case, "ok", None, [{"passed": True}], [bad, time])
+    carrier.keep(TASKS[1], [result])
+    assert [[], [[bad]]] == [measured(carrier, peers=True), measured(carrier, peers=False)]
+    carrier.keep(TASKS[1], [result], peers=True)
+    assert [[bad]] == measured(carrier, peers=True) == measured(carrier, peers=False)
+
+
+def measured(carrier, *, peers):
+    return [list(result.measurements) for result in carrier.carried(TASKS[1], peers=peers)]
+
+
+# A pass over a commit that was stopped goes on where it was.
+
+TIMED = Measurement("cold_time", "kernel", ((1e-6, 2e-6),))
+
+
+def passed(toys, commit="c1", day=QUIET_DAY, settings=None, chosen=True):
+    catalogue = discover(toys)
+    carrier = Carrier(catalogue, "null", FACTS, (0, 1), day)
+    return PassResults(carrier, settings or Settings(), commit, [catalogue.case(TASKS[1])] if chosen else [])
+
+
+def timed(toys):
+    return replace(result_of(discover(toys).case(TASKS[1]), "ok", None), measurements=(TIMED,))
+
+
+def test_the_next_pass_of_a_commit_has_what_a_stopped_one_measured(toys):
+    passed(toys).keep(TASKS[1], 1, timed(toys))
+    (time,) = passed(toys).result(TASKS[1], 1).measurements
+    assert ([2], TIMED.median) == ([len(group) for group in time.processes], pytest.approx(time.median))
+    others = [passed(toys, "c2"), passed(toys, settings=Settings(processes=2))]
+    assert [None, None] == [other.result(TASKS[1], 1) for other in others]
+    assert passed(toys).result(TASKS[1], 0) is None
+
+
+def test_a_pass_that_ended_is_forgotten_but_not_the_ceilings_of_the_day(toys):
+    whole, ceilings = passed(toys), passed(toys, chosen=False)
+    whole.keep(TASKS[1], 0, timed(toys))
+    ceilings.keep(TASKS[1], 0, timed(toys))
+    whole.forget()
+    assert whole.result(TASKS[1], 0) is None
+    assert passed(toys, "c2", chosen=False).result(TASKS[1], 0)
+    assert passed(toys, day=QUIET_DAY + 1, chosen=False).result(TASKS[1], 0) is None
+
+
+def test_a_stopped_run_goes_on_without_measuring_twice(toys):
+    catalogue, settings = discover(toys), Settings(processes=2, lanes=2, peers=False)
+    cases = [case for case in catalogue.cases(["double"], ["S0"]) if not case.variant]
+
+    def measure(stop):
+        carrier = Carrier(catalogue, "null", FACTS, (0, 1), QUIET_DAY)
+        carrier.passed = PassResults(carrier, settings, "c1", cases)
+        begun = []
+
+        def report(progress):
+            begun.append((progress.process, progress.task))
+            if stop and progress.process == 1:
+                raise KeyboardInterrupt
+
+        return run(catalogue, "null", cases, settings, report, carrier=carrier), begun
+
+    first, _ = measure(stop=True)
+    second, begun = measure(stop=False)
+    assert (False, True) == (first.complete, second.complete)
+    assert {1} == {process for process, _ in begun}
+    assert {2} == {len(case.measurement("cold_time").processes) for case in second.cases if not case.is_edge}
