@@ -64,7 +64,7 @@ def command(
     """Verify and time every case, and write one run record. Labels are S0, S1 and S2 on a GPU, else S0.
 
     A peer that is silent for a third of --timeout is ended. On a GPU a kernel is verified, and its first call measured,
-    only where something changed since it was here, and by turns every twentieth day; with --all always. With
+    only where something changed since it was here, and by turns every third week; with --all always. With
     --processes 1-3 one process measures a case as a control where nothing changed since a record of the last week, and
     three where its time is in doubt, and by turns every seventh day.
     """

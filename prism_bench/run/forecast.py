@@ -87,9 +87,10 @@ def recorded_costs(record: RunRecord, peers: bool) -> CaseCosts:
     ledger = _Spent() if kept else _Spread(record.duration / max(1, sum(map(_counted, record.cases))))
     times = {case.name: _times(record, case) for case in record.cases}
     timed = [case for case in record.cases if not case.is_edge]
+    verified = [case for case in record.cases if not case.carried]
     costs = CaseCosts(
-        edges=_by_kernel((case, ledger.untimed(case) / times[case.name]) for case in record.cases if case.is_edge),
-        untimed={case.name: ledger.untimed(case) / times[case.name] for case in timed},
+        edges=_by_kernel((case, ledger.untimed(case) / times[case.name]) for case in verified if case.is_edge),
+        untimed={case.name: ledger.untimed(case) / times[case.name] for case in verified if not case.is_edge},
         timed={
             case.name: ledger.timed(case, peers) / processes / times[case.name] for case in timed if not case.control
         },

@@ -3,13 +3,14 @@
 A week of runs is drawn from the record: of each case the median of a process deviates as its processes did, drawn to
 the usual spread, and its samples are those of one of its processes. In the one history each run has three processes of
 every case, in the other one process of a control and three of the cases whose turn it is. The newest run has changed
-code in a tenth of the cases, always in three processes, and is judged by `compare` as `check` does it. `doubts` counts
-the controls of a run that are measured again: where nothing changed, where a tenth of the cases, or the machine, or its
-clock, is slower although no code changed.
+code in a tenth of the cases, always in three processes, and is judged by `compare` as `check` does it, at once and
+after the rounds in which `nightly` measures undecided cases again. `doubts` counts the controls of a run that are
+measured again: where nothing changed, where a tenth of the cases, or the machine, or its clock, is slower although no
+code changed.
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -17,10 +18,10 @@ from pathlib import Path
 import numpy as np
 
 from lab import REPOSITORY
-from prism_bench.analysis.compare.comparison import compare
+from prism_bench.analysis.compare.comparison import RecordComparison, compare
 from prism_bench.analysis.compare.earlier_runs import earlier_runs, usual
 from prism_bench.analysis.compare.estimate import medians
-from prism_bench.analysis.compare.verdict import CHANGED
+from prism_bench.analysis.compare.verdict import CHANGED, RULES, nightly_looks
 from prism_bench.measure.plausibility import valid
 from prism_bench.record import store
 from prism_bench.record.run_record import CaseResult, RunRecord
@@ -38,19 +39,27 @@ class Nights:
 
     def __init__(self, record: RunRecord, seed: int) -> None:
         self._record, self._rng = record, np.random.default_rng(seed)
-        timed = {case: cold for case in record.cases if (cold := valid(case, METRIC)) and len(cold.processes) > 1}
-        self.cases = [replace(case, measurements=(cold,), peers={}, verification=()) for case, cold in timed.items()]
-        spreads = [medians(cold.processes) for cold in timed.values()]
+        timed = [(case, cold) for case in record.cases if (cold := valid(case, METRIC)) and len(cold.processes) > 1]
+        self.cases = [replace(case, measurements=(cold,), peers={}, verification=()) for case, cold in timed]
+        spreads = [medians(cold.processes) for _, cold in timed]
         prior = usual([(spread.total, len(spread.logs) - 1) for spread in spreads])
         self._sigmas = [
             max((2 * spread.total + prior.freedom * prior.variance) / (2 + prior.freedom) - spread.within, 0.0) ** 0.5
             for spread in spreads
         ]
 
-    def run(self, day: int, *, controls: bool, factor: Factor = lambda _: 1.0, clock: float = 1.0) -> RunRecord:
-        """Draw a run; cases with a factor above 1 have other code, unless `clock` or controls make them slower."""
+    def run(
+        self,
+        day: int,
+        *,
+        controls: bool = False,
+        processes: int = PROCESSES,
+        factor: Factor = lambda _: 1.0,
+        clock: float = 1.0,
+    ) -> RunRecord:
+        """Draw a run in which cases take longer by a factor, and all where the `clock` is lower by one."""
         cases = [
-            self._case(place, 1 if controls and not is_turn(case.name, DAYS, day) else PROCESSES, factor(place), clock)
+            self._case(place, 1 if controls and not is_turn(case.name, DAYS, day) else processes, factor(place), clock)
             for place, case in enumerate(self.cases)
         ]
         created = datetime.fromordinal(day).isoformat()
@@ -72,32 +81,54 @@ class Nights:
         return replace(case, measurements=(measured,), control="R" if count == 1 else None)
 
 
-def judged(nights: Nights, *, controls: bool, planted: float) -> Mapping[str, str]:
-    """Return the verdict of each case of the newest run after a week; planted changes are of a tenth of the cases."""
+def judged(nights: Nights, *, controls: bool, planted: float) -> list[RecordComparison]:
+    """Return the comparison of the newest run after a week, and after each round for undecided cases.
+
+    Planted changes are of a tenth of the cases.
+    """
     week = [nights.run(DAY + day, controls=controls) for day in range(DAYS)]
-    newest = nights.run(DAY + DAYS, controls=controls)
-    changed = nights.run(DAY + DAYS, controls=False, factor=lambda place: 1.0 if place % SHARE else planted)
-    cases = tuple(
-        case if place % SHARE else replace(changed.cases[place], code={**case.code, "sass": "changed"})
-        for place, case in enumerate(newest.cases)
-    )
-    known = earlier_runs(week[::-1])
-    rows = compare(known.newest, replace(newest, cases=cases), earlier=known.known).cases
-    return {row.case: row.verdict for row in rows}
+    known, looks = earlier_runs(week[::-1]), nightly_looks(PROCESSES)
+    whole = nights.run(DAY + DAYS, processes=looks[-1], factor=lambda place: 1.0 if place % SHARE else planted)
+    counts = [
+        1 if controls and place % SHARE and not is_turn(case.name, DAYS, DAY + DAYS) else PROCESSES
+        for place, case in enumerate(whole.cases)
+    ]
+    found: list[RecordComparison] = []
+    for more in (*looks[1:], 0):
+        cases = tuple(
+            _first(case, count, "" if place % SHARE else "changed")
+            for place, (case, count) in enumerate(zip(whole.cases, counts, strict=True))
+        )
+        rules = replace(RULES, looks=len(looks))
+        found.append(compare(known.newest, replace(whole, cases=cases), rules=rules, earlier=known.known))
+        undecided = {row.case for row in found[-1].cases if row.verdict == "inconclusive"}
+        counts = [more if case.name in undecided else n for case, n in zip(whole.cases, counts, strict=True)]
+    return found
+
+
+def _first(case: CaseResult, count: int, code: str) -> CaseResult:
+    """Return the case with its first processes, and with other machine code where that is named."""
+    (cold,) = case.measurements
+    measured = replace(cold, processes=cold.processes[:count], clocks=cold.clocks[:count])
+    codes = {**case.code, "sass": code} if code else case.code
+    return replace(case, measurements=(measured,), code=codes, control="R" if count == 1 else None)
 
 
 def rows(nights: Nights) -> Iterator[dict[str, str]]:
     """Yield the shares of planted changes that were called slower, and of other cases that were called changed."""
     names = [case.name for case in nights.cases]
-    for controls in (False, True):
-        line = {"history": "controls" if controls else "three processes"}
-        for planted in PLANTED:
-            verdicts = judged(nights, controls=controls, planted=planted)
-            found = [verdicts[name] == "slower" for name in names[::SHARE]]
-            others = [verdicts[name] in CHANGED for place, name in enumerate(names) if place % SHARE]
-            line[f"found_{round(planted * 100 - 100)}"] = f"{np.mean(found):.3f}"
-            line[f"false_{round(planted * 100 - 100)}"] = f"{np.mean(others):.4f}"
-        yield line
+    for planted in PLANTED:
+        for controls in (False, True):
+            at_once, *_, at_last = [
+                {row.case: row.verdict for row in comparison.cases}
+                for comparison in judged(nights, controls=controls, planted=planted)
+            ]
+            line = {"slower": f"{planted:g}", "history": "controls" if controls else "three processes"}
+            for when, verdicts in (("at once", at_once), ("at last", at_last)):
+                line[f"found {when}"] = f"{np.mean([verdicts[name] == 'slower' for name in names[::SHARE]]):.3f}"
+                others = [verdicts[name] in CHANGED for place, name in enumerate(names) if place % SHARE]
+                line[f"false {when}"] = f"{np.mean(others):.4f}"
+            yield line
 
 
 def doubts(nights: Nights) -> Iterator[dict[str, str]]:

@@ -5,6 +5,7 @@ import shlex
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Literal
 
@@ -454,13 +455,19 @@ def earlier_records(record: RunRecord, history: History, runs: Path) -> list[Ear
         if value_settings(facts.protocol) != settings or not is_present(runs / facts.file):
             continue
         try:
-            older = store.read(runs / facts.file, edges=False)
+            older = _read_timed(runs / facts.file, (runs / facts.file).stat().st_mtime_ns)
         except ResultsError:
             continue  # the history reports it as left out
         if device_of(older) == device_of(record):
             earlier.append(Earlier(older, f"{facts.when[:10]} {(facts.commit or '')[:8]}".strip(), facts.file))
             counts.update(case.name for case in older.cases if _times(case))
     return earlier
+
+
+@lru_cache(MOST)
+def _read_timed(path: Path, changed: int) -> RunRecord:
+    """Return the record at `path`, which changed last at that moment; a nightly run judges several times."""
+    return store.read(path, edges=False)
 
 
 def _against(

@@ -282,3 +282,42 @@ def test_where_nothing_could_be_judged_nothing_is_well():
     assert ((), 2) == (compare(record_of(), record_of()).cases, compare(record_of(), record_of()).exit_code)
     assert [2, 1, 0] == [compare(a, b).exit_code for a, b in (
         (record_of(case_result("k")), record_of(case_result("k"))), records([1.1]), records([1.0]))]  # fmt: skip
+
+
+# Controls of a run, measured in one process: judged with the spread that the other side's processes show.
+
+
+def with_controls(ratios, sass="aa", count=1):
+    a, b = records(ratios, sass=("aa", sass))
+    cases = tuple(
+        replace(one, control="R", measurements=tuple(
+            replace(time, processes=time.processes[:count], clocks=time.clocks[:count]) for time in one.measurements
+        ))
+        for one in b.cases
+    )  # fmt: skip
+    return a, replace(b, cases=cases)
+
+
+def test_a_single_process_has_the_spread_of_the_other_side_and_no_more_processes():
+    ratios = [1.0] * 30
+    single, whole = (compare(*with_controls(ratios, count=count)) for count in (1, 5))
+    error = [comparison.cases[0].judgement.estimate.error for comparison in (single, whole)]
+    assert error[0] / error[1] == pytest.approx(((1 / 5 + 1) / (1 / 5 + 1 / 5)) ** 0.5, rel=0.35)
+    assert {"same"} == {row.verdict for row in single.cases}
+
+
+def test_one_process_that_is_no_control_is_judged_by_nothing():
+    a, b = with_controls([1.0] * 3, sass="bb")
+    plain = replace(b, cases=tuple(replace(one, control=None) for one in b.cases))
+    assert {"inconclusive"} == {row.verdict for row in compare(a, plain).cases}
+
+
+def test_controls_that_move_together_show_the_machine():
+    found = compare(*with_controls([1.03] * 30))
+    assert 1.03 == pytest.approx(found.control.fit.factor, abs=0.005)
+    assert any(finding.kind == "control" or "machine" in finding.message for finding in comparison_findings(found))
+
+
+def test_a_control_that_stands_out_is_told():
+    found = compare(*with_controls([1.2, *[1.0] * 40]))
+    assert ("inconclusive", "slower") == (found.cases[0].verdict, found.cases[0].judgement.verdict)

@@ -97,6 +97,21 @@ def test_runs_of_the_same_code_are_put_together():
     assert 0 == found.known_apart["k0[n=100]", "cold_time"][0].earlier
 
 
+def test_a_control_has_the_processes_of_the_runs_of_its_code_however_few_they_are():
+    newest, older = records(1.0, 1.0)
+    single = [
+        replace(one, control="R", measurements=tuple(map(first_process, one.measurements))) for one in newest.cases
+    ]
+    found = earlier_runs([replace(newest, cases=tuple(single)), older])
+    assert {} == found.known
+    assert {4} == {len(one.measurement("cold_time").processes) for one in found.newest.cases}
+    assert {3} == {len(one.measurement("cold_time").processes) for one in earlier_runs([newest, older]).newest.cases}
+
+
+def first_process(measurement):
+    return replace(measurement, processes=measurement.processes[:1], clocks=measurement.clocks[:1])
+
+
 def test_a_change_of_the_code_widens_nothing():
     before = records(*[1.0] * 5)
     found = earlier_runs([*records(1.3, sass="bb"), *before])
