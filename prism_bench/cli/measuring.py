@@ -183,10 +183,11 @@ def announce(
     expected = forecast(cases, settings, backend.name, earlier, carrier)
     if not chosen:  # a run of nothing ends with its error only
         return expected
-    added = len(cases) - chosen
+    added, controls = len(cases) - chosen, len(carrier.controls_of(cases).known) if carrier else 0
     parts = [
         count_text(chosen, "case") + (f" and {count_text(added, 'ceiling benchmark')}" if added else ""),
         count_text(settings.processes, "process", "processes"),
+        *([f"{count_text(controls, 'control')} in {settings.control_processes}"] if controls else []),
         *(["peers"] if settings.peers and any(case.spec.peers for case in cases) else []),
     ]
     alone = " on one board" if boards > 1 else ""

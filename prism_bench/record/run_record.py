@@ -71,6 +71,11 @@ class CaseResult(CaseFields):
         return next((str(entry[CARRIED]) for entry in self.verification if CARRIED in entry), None)
 
     @property
+    def carried_from(self) -> str | None:
+        """The name of the record of the run that verified it, where an earlier run with a record did."""
+        return next((str(entry[CARRIED_FROM]) for entry in self.verification if CARRIED_FROM in entry), None)
+
+    @property
     def main_metric(self) -> str:
         """The metric in which the case is compared: cold time, or wall time where it ran on a CPU only."""
         return "cold_time" if any(entry.metric == "cold_time" for entry in self.measurements) else "wall_time"

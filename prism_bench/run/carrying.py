@@ -8,10 +8,11 @@ user's repository, are verified anew: their code may be anywhere.
 
 import hashlib
 import platform
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -34,6 +35,7 @@ from prism_bench.spec.kernel import KernelSpec
 
 # Of so many tasks one is verified anew each day, by turns: on a day on which the case is no control.
 _ANEW = 3 * DAYS
+_SECONDS = 86400.0  # for which the times of a pass are kept
 _VERIFYING = ("backends", "catalogue", "compilation", "emulator", "io", "measure", "run", "spec")
 
 
@@ -129,9 +131,9 @@ class Carrier:
 
 
 class PassResults:
-    """Timed results of a pass over a commit, kept as they come, so that the next pass goes on where it was stopped.
+    """Timed results of a pass over a commit, kept as they come, so that the next pass within a day goes on from there.
 
-    Those of ceiling benchmarks that nobody chose are the machine's: they hold for all passes of the same day.
+    Those of ceiling benchmarks that nobody chose are the machine's: they hold for all passes of that day.
     """
 
     def __init__(self, carrier: Carrier, settings: Settings, commit: str | None, chosen: Iterable[Case]) -> None:
@@ -142,10 +144,9 @@ class PassResults:
     def result(self, task: str, process: int) -> CaseResult | None:
         """Return what the process of that number measured of the task; None if it is to be measured."""
         path = self._path(task, process)
-        if path is None or not path.is_file():
-            return None
-        with suppress(ResultsError, KeyError, TypeError, ValueError):
-            return decode_case(json_of(path, "kept times"))
+        with suppress(OSError, ResultsError, KeyError, TypeError, ValueError):
+            if path is not None and _is_fresh(path):
+                return decode_case(json_of(path, "kept times"))
         return None
 
     def keep(self, task: str, process: int, result: CaseResult) -> None:
@@ -157,22 +158,25 @@ class PassResults:
                 write_atomically(path, json_text(encode_case(result)).encode())
 
     def forget(self) -> None:
-        """Remove the results of the pass, and whatever is of another day."""
-        today = date.today()
+        """Remove the results of the pass, and whatever is older than a day."""
         for path in self._folder.glob("*.json"):
             with suppress(OSError):
-                if path in self._kept or date.fromtimestamp(path.stat().st_mtime) != today:
+                if path in self._kept or not _is_fresh(path):
                     path.unlink()
 
     def _path(self, task: str, process: int) -> Path | None:
         known = self._carrier.path(task)
         if known is None:
             return None
-        if task in self._chosen:
-            path = self._folder / f"{_digest([known.stem, self._settings, str(process), self._commit])}.json"
-            self._kept.add(path)
-            return path
-        return self._folder / f"{_digest([known.stem, self._settings, str(process), str(self._carrier.day)])}.json"
+        of_pass = task in self._chosen
+        parts = [known.stem, self._settings, str(process), self._commit if of_pass else ""]
+        path = self._folder / f"{_digest(parts)}.json"
+        self._kept |= {path} if of_pass else set()
+        return path
+
+
+def _is_fresh(path: Path) -> bool:
+    return path.is_file() and time.time() - path.stat().st_mtime < _SECONDS
 
 
 def _is_elsewhere(spec: KernelSpec) -> bool:

@@ -28,7 +28,7 @@ from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.run.controls import DAYS, METRIC, Controls, KnownTime, is_turn
 
 DAY, PROCESSES, FEWEST, MOST = 739_000, 3, 8, 20  # samples of a control
-PLANTED = (1.02, 1.05, 1.10)
+PLANTED = (1.02, 1.05)
 SHARE = 10  # one of so many cases is changed
 
 Factor = Callable[[int], float]
@@ -37,8 +37,9 @@ Factor = Callable[[int], float]
 class Nights:
     """Draws runs from a record's cases that were timed in several processes."""
 
-    def __init__(self, record: RunRecord, seed: int) -> None:
-        self._record, self._rng = record, np.random.default_rng(seed)
+    def __init__(self, record: RunRecord, seed: int, apart: float) -> None:
+        """Runs of a case differ by `apart`, a relative standard deviation, next to what its processes differ by."""
+        self._record, self._rng, self._apart = record, np.random.default_rng(seed), apart
         timed = [(case, cold) for case in record.cases if (cold := valid(case, METRIC)) and len(cold.processes) > 1]
         self.cases = [replace(case, measurements=(cold,), peers={}, verification=()) for case, cold in timed]
         spreads = [medians(cold.processes) for _, cold in timed]
@@ -69,12 +70,13 @@ class Nights:
         case, (cold,) = self.cases[place], self.cases[place].measurements
         times: list[tuple[float, ...]] = []
         clocks: list[tuple[float, ...]] = []
+        of_run = self._apart * self._rng.standard_normal()
         for _ in range(count):
             number = int(self._rng.integers(len(cold.processes)))
             samples = np.asarray(cold.processes[number])
             most = len(samples) if count > 1 else int(np.clip(len(samples), FEWEST, MOST))
             drawn = self._rng.choice(samples / np.median(samples), most)
-            offset = self._rng.standard_normal() * self._sigmas[place]
+            offset = of_run + self._rng.standard_normal() * self._sigmas[place]
             times.append(tuple((drawn * (cold.median or 0.0) * np.exp(offset) * factor / clock).tolist()))
             clocks.append((clock * (cold.clock or 0.0),) * most)
         measured = replace(cold, processes=tuple(times), clocks=tuple(clocks) if cold.clocks else (), evidence=())
@@ -156,9 +158,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("record", type=Path, nargs="?", help="by default the newest one")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--apart", type=float, default=0.0, help="relative standard deviation between runs")
     chosen = parser.parse_args()
     path = chosen.record or store.newest(REPOSITORY / "reports" / "runs")
-    nights = Nights(store.read(path, edges=False), chosen.seed)
+    nights = Nights(store.read(path, edges=False), chosen.seed, chosen.apart)
     for table in (rows(nights), doubts(nights)):
         for line in table:
             print(", ".join(f"{key} {value}" for key, value in line.items()), flush=True)

@@ -12,8 +12,9 @@ Variance, 1959, chapter 7). The cases of a suite are combined:
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from math import ceil, exp, fsum, log
+from operator import add
 from statistics import fmean, median
 
 from prism_bench.analysis.compare.comparable import LAUNCHED, SOFTWARE
@@ -55,6 +56,19 @@ class _Layout:
     @cached_property
     def runs(self) -> list[Medians]:
         return [run for group in self.groups for run in group]
+
+    @cached_property
+    def joined(self) -> "_Layout":
+        """The layout with the runs of a single process, such as controls, as one run of several in each group.
+
+        Its variance within runs contains what these differ by as runs, too: it is too large rather than too small.
+        """
+        groups: list[list[Medians]] = []
+        for group in self.groups:
+            singles = [run for run in group if len(run.logs) == 1]
+            several = [run for run in group if len(run.logs) > 1]
+            groups.append([*several, reduce(add, singles)] if singles else several)
+        return _Layout(groups)
 
     @property
     def processes(self) -> int:
@@ -118,7 +132,14 @@ def spreads(cases: Sequence[Runs]) -> list[Spread | None]:
         prior = usual([(layout.within, layout.freedom) for layout in several])
     within = {id(layout): _moderated(layout, prior) for layout in several}
     scatter = _scatter([(layout, within[id(layout)]) for layout in several])
-    return [_spread(layout, within.get(id(layout)), scatter) if layout else None for layout in layouts]
+    with_singles = [layout.joined for layout in several]
+    if len(several) >= WITNESSES:
+        prior = usual([(layout.within, layout.freedom) for layout in with_singles])
+    joined = {id(layout): _moderated(whole, prior) for layout, whole in zip(several, with_singles, strict=True)}
+    return [
+        _spread(layout, within.get(id(layout)), joined.get(id(layout)), scatter) if layout else None
+        for layout in layouts
+    ]
 
 
 def with_spreads(pairs: Mapping[str, Pair]) -> dict[str, Pair]:
@@ -152,12 +173,14 @@ def _moderated(layout: _Layout, prior: Spread) -> Spread:
     return replace(spread, variance=variance, freedom=freedom)
 
 
-def _spread(layout: _Layout, within: Spread | None, scatter: float) -> Spread:
-    if within is None:
+def _spread(layout: _Layout, within: Spread | None, joined: Spread | None, scatter: float) -> Spread:
+    """Return the spread of a case; that of `joined` runs, which has more degrees of freedom, if runs are not odd."""
+    if within is None or joined is None:
         variance = max(layout.squares, SAMPLED * layout.sampled)
         return Spread(variance, layout.alike, layout.sampled, earlier=len(layout.groups[0]))
     if layout.squares <= _ODD_RUNS * within.variance or layout.between < scatter**2:
-        return replace(within, runs=scatter**2)
+        variance = max(within.variance, joined.variance)
+        return replace(within, variance=variance, freedom=joined.freedom, runs=scatter**2)
     # Degrees of freedom of both parts together: F. Satterthwaite, Biometrics Bulletin 2 (1946) 110.
     parts = 2 * within.variance / layout.processes, layout.between * (1 + 1 / within.earlier)
     freedom = sum(parts) ** 2 / (parts[0] ** 2 / within.freedom + parts[1] ** 2 / layout.alike)

@@ -205,7 +205,9 @@ def _title(reading: Reading, verdict: Gate) -> Iterator[Text]:
     measured = headline(reading)
     if reading.edges:
         moments = [case.carried for case in record.cases if case.carried]
-        carried = f", {len(moments)} carried over since {min(moments)[:10]}" if moments else ""
+        names = sorted({name for case in record.cases if (name := case.carried_from)})
+        source = f" ({names[0]})" if len(names) == 1 else f" ({count_text(len(names), 'record')})" if names else ""
+        carried = f", {len(moments)} carried over since {min(moments)[:10]}{source}" if moments else ""
         measured = f"{measured.removesuffix('.')}, {count_text(len(record.cases), 'check')}{carried}."
     dirty = " with uncommitted changes" if record.dirty else ""
     commit = f", commit {record.commit[:8]}{dirty}" if record.commit else ""
@@ -213,6 +215,11 @@ def _title(reading: Reading, verdict: Gate) -> Iterator[Text]:
     yield Text.assemble((measured, plain), f"  {origin}")
     if record.stand_in:
         yield Text(record.stand_in.sentence, style="yellow")
+    if controls := [case.control for case in record.cases if case.control]:
+        names = sorted(set(controls))
+        where = names[0] if len(names) == 1 else f"{count_text(len(names), 'record')} since {names[0]}"
+        text = f"{count_text(len(controls), 'control')}: unchanged, measured in fewer processes; full times in {where}"
+        yield Text(text, style="dim")
 
 
 def _devices(record: RunRecord) -> Iterator[Text]:
