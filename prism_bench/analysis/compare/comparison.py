@@ -265,8 +265,7 @@ def compare(
     """Return B against A in `metric` (cold time, or wall time if the cases ran only on a CPU), paired by `key`.
 
     The code of the cases `changed` is known to differ, even if the records show no difference. `boards` are the factors
-    of cases whose sides two boards measured (see `noise.Crossings`), `earlier` the spreads of runs before B. A control
-    of a run, which a single process may have measured, has the spread of the other side's processes.
+    of cases whose sides two boards measured (see `noise.Crossings`), `earlier` the spreads of runs before B.
     Raise a ResultsError if backend, device or protocol differ: such times cannot be compared.
     """
     notes = require_comparable(a, b, names)
@@ -286,7 +285,7 @@ def compare(
             pairs[name] = pair = _pair(row, results, noise, earlier or {})
             row = replace(row, seconds=(pair.a.typical, pair.b.typical))
         rows[name] = row
-    pairs |= with_spreads({name: pair for name, pair in pairs.items() if any(case.control for case in shared[name])})
+    pairs |= with_spreads({name: pairs[name] for name in pairs if any(case.control for case in shared[name])})
     software = software_changes(a, b)
     identical = [name for name, row in rows.items() if row.identical and rules.control]
     metrics = {name: row.metric for name, row in rows.items()}
