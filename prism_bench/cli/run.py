@@ -28,6 +28,7 @@ from prism_bench.io import files, project
 from prism_bench.monitor.sampler import HERTZ
 
 if TYPE_CHECKING:
+    from prism_bench.backends import Backend
     from prism_bench.catalogue import Catalogue
     from prism_bench.record.run_record import RunRecord
     from prism_bench.run import Carrier, Settings
@@ -64,46 +65,50 @@ def command(
     """Verify and time every case, and write one run record. Labels are S0, S1 and S2 on a GPU, else S0.
 
     A peer that is silent for a third of --timeout is ended. On a GPU a kernel is verified, and its first call measured,
-    only where something changed since it was here, and by turns every third week; with --all always. With
-    --processes 1-3 one process measures a case as a control where nothing changed since a record of the last week, and
-    three where its time is in doubt, and by turns every seventh day.
+    only where something changed since it was here, and once in three weeks; with --all always. With --processes 1-3
+    an unchanged case is a control, measured once; three times where its time is in doubt, and once a week.
     """
-    from prism_bench.run import Settings, Watching, share, with_ceilings
-    from prism_bench.run import run as job
+    from prism_bench.run import run, share, with_ceilings
 
-    if fleet is None and workers is not None:
-        raise UsageError(f"--workers {workers}: it is for --fleet")
-    opened = options.choose_backend(backend, quiet=json) if fleet is None else None
+    opened = _opened(backend, fleet, workers, quiet=json)
     name = opened.name if opened else backend or "cuda"
     kernels = options.open_catalogue(catalogue)
     labels = options.chosen_labels(label, ("S0", "S1", "S2") if name == "cuda" else ("S0",))
     listed = kernels.cases(options.patterns(cases, filter), labels)  # unknown names are refused before workers start
-    settings = Settings(seed=seed or 0, timeout=timeout, peers=peers, peer_timeout=timeout / 3)
-    settings = replace(settings, watching=Watching(hertz=1 / interval if interval else 0.0, energy=energy))
-    settings = _in_processes(settings, processes, controls=fleet is None and name == "cuda" and not all)
+    settings = _settings(processes, interval, energy=energy, controls=fleet is None and name == "cuda" and not all)
+    settings = replace(settings, seed=seed or 0, timeout=timeout, peers=peers, peer_timeout=timeout / 3)
     with ExitStack() as signals:
         if fleet is not None:  # a fleet is closed before a signal ends the command
             signals.enter_context(files.held())
         place = nullcontext() if fleet is None else opened_fleet(fleet, workers, name, kernels.folder, quiet=json)
         with place as boards:
             described = boards.backend if boards else opened
-            assert described is not None, "a backend is open here or on the boards"
+            assert described, "a backend is open here or on the boards"
             chosen = configured(share(listed, part) if part is not None else listed, described, tuned)
             earlier = EarlierRecords(runs, described)
             settings = _informed(settings, earlier, described, lanes=lanes, all_first_calls=all)
             keep = files.Saver(_writing(output, runs, dict(chosen.facts)))
-            measured = with_ceilings(kernels, name, chosen.cases)
             carrier = None if boards or all else _carrier(kernels, described, settings, earlier)
-            announced = partial(announce, measured, len(chosen.cases), settings, described, earlier, quiet=json)
+            measured, count = with_ceilings(kernels, name, chosen.cases), len(chosen.cases)
+            announced = partial(announce, measured, count, settings, described, earlier, carrier, quiet=json)
             if boards:
                 announced(boards=boards.boards)
                 record = boards.run(kernels, chosen.cases, settings, lanes, earlier, keep)
             else:
                 signals.enter_context(files.held())
-                with progress_bar(announced(carrier)) as report:
-                    record = job(kernels, name, list(chosen.cases), settings, report, keep=keep, carrier=carrier)
+                with progress_bar(announced()) as report:
+                    record = run(kernels, name, list(chosen.cases), settings, report, keep=keep, carrier=carrier)
         code = _finish(record, keep, kernels, runs, json)
     raise SystemExit(code)
+
+
+def _opened(backend: str | None, fleet: str | None, workers: int | None, *, quiet: bool) -> "Backend | None":
+    """Return the backend of this machine; None for a fleet, whose workers open theirs."""
+    if fleet is not None:
+        return None
+    if workers is not None:
+        raise UsageError(f"--workers {workers}: it is for --fleet")
+    return options.choose_backend(backend, quiet=quiet)
 
 
 def _informed(
@@ -146,14 +151,17 @@ def _carrier(
     return carrier
 
 
-def _in_processes(settings: "Settings", count: int | None, *, controls: bool) -> "Settings":
+def _settings(count: int | None, interval: float, *, energy: bool, controls: bool) -> "Settings":
     """Return the settings for that many processes, by default three; a range begins with those of controls.
 
     With controls, the first processes measure peers and copies too, which no verdict needs from each.
     """
+    from prism_bench.run import Settings, Watching
+
     first = START if count is None else int(count)
     most = count.most if isinstance(count, measuring.ProcessCount) else first
-    settings = replace(settings, processes=most)
+    watching = Watching(hertz=1 / interval if interval else 0.0, energy=energy)
+    settings = Settings(processes=most, watching=watching)
     if not controls or first == most:
         return settings
     first_only = (*settings.first_process_only, "end_to_end_time")

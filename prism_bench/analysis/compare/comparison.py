@@ -272,10 +272,7 @@ def compare(
     if noise and (reason := noise.misfit(b)):
         noise, notes = None, [*notes, reason]
     sides = [{key(case): case for case in record.cases if not case.is_edge} for record in (a, b)]
-    for name, cases, others in zip(names, sides, sides[::-1], strict=True):
-        if only := [case for case in cases if case not in others]:
-            few = ", ".join(only[:3]) + (" ..." if len(only) > 3 else "")
-            notes.append(f"only {name} has {len(only)} case{'s' if len(only) > 1 else ''}: {few}")
+    notes += _only_in_one(names, sides)
     shared = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
     rows: dict[str, ComparedCase] = {}
     pairs: dict[str, Pair] = {}
@@ -290,7 +287,7 @@ def compare(
     identical = [name for name, row in rows.items() if row.identical and rules.control]
     metrics = {name: row.metric for name, row in rows.items()}
     control, widening, shifts, crossings = shifts_of(pairs, identical, crossed(shared, a, b), boards, metrics)
-    verdicts = judged(list(pairs.values()), rules, widening, [shifts[name] for name in pairs])
+    verdicts = judged([*pairs.values()], rules, widening, [shifts[name] for name in pairs])
     judgements = dict(zip(pairs, verdicts, strict=True))
     for name, judgement in judgements.items():
         row = _decided(rows[name], judgement, name in identical)
@@ -310,6 +307,14 @@ def compare(
         device=device_of(b),
         commits=(a.commit, b.commit),
     )
+
+
+def _only_in_one(names: tuple[str, str], sides: Sequence[Mapping[str, CaseResult]]) -> Iterator[str]:
+    """Yield a note for each side with cases that the other lacks."""
+    for name, cases, others in zip(names, sides, sides[::-1], strict=True):
+        if only := [case for case in cases if case not in others]:
+            few = ", ".join(only[:3]) + (" ..." if len(only) > 3 else "")
+            yield f"only {name} has {count_text(len(only), 'case')}: {few}"
 
 
 def _unjudged(
