@@ -275,10 +275,7 @@ def _fixed(count: ProcessCount) -> int:
     return int(count)
 
 
-_PROCESSES = (
-    f"Measure each case in this many fresh processes; compare: from {START} to {MOST}, until it is decided; "
-    "run: 1-3 measures controls in 1."
-)
+_PROCESSES = f"Measure each case in this many fresh processes; compare: from {START} to {MOST}, until it is decided."
 # A comparison begins with START and adds; a run needs as many to see how processes differ. What is compared once, in a
 # claim or against itself, takes 5; a step of bisect 2, since it is measured again where it matters.
 ProcessesOption = Annotated[

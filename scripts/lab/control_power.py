@@ -1,12 +1,12 @@
 """Are changes still found where nightly runs measure unchanged cases in one process? By samples of a kept record.
 
-A week of runs is drawn from the record: of each case the median of a process deviates as its processes did, drawn to
-the usual spread, and its samples are those of one of its processes. In the one history each run has three processes of
-every case, in the other one process of a control and three of the cases whose turn it is. The newest run has changed
-code in a tenth of the cases, always in three processes, and is judged by `compare` as `check` does it, at once and
-after the rounds in which `nightly` measures undecided cases again. `doubts` counts the controls of a run that are
-measured again: where nothing changed, where a tenth of the cases, or the machine, or its clock, is slower although no
-code changed.
+As many runs as `check` reads are drawn from the record: of each case the median of a process deviates as its
+processes did, drawn to the usual spread, and its samples are those of one of its processes. In the one history each run
+has three processes of every case, in the other one process of a control and three of the cases whose turn it is. The
+newest run has changed code in a tenth of the cases, always in three processes, and is judged by `compare` as `check`
+does it, at once and after the rounds in which `nightly` measures undecided cases again. `doubts` counts the controls of
+a run that are measured again: where nothing changed, where a tenth of the cases, or the machine, or its clock, is slower
+although no code changed.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from prism_bench.analysis.compare.comparison import RecordComparison, compare
 from prism_bench.analysis.compare.earlier_runs import earlier_runs, usual
 from prism_bench.analysis.compare.estimate import medians
 from prism_bench.analysis.compare.verdict import CHANGED, RULES, nightly_looks
+from prism_bench.analysis.gate.checks import MOST as RUNS
 from prism_bench.measure.plausibility import valid
 from prism_bench.record import store
 from prism_bench.record.run_record import CaseResult, RunRecord
@@ -38,7 +39,7 @@ class Nights:
     """Draws runs from a record's cases that were timed in several processes."""
 
     def __init__(self, record: RunRecord, seed: int, apart: float) -> None:
-        """Runs of a case differ by `apart`, a relative standard deviation, next to what its processes differ by."""
+        """Let runs of a case differ by `apart`, a relative standard deviation, next to what its processes differ by."""
         self._record, self._rng, self._apart = record, np.random.default_rng(seed), apart
         timed = [(case, cold) for case in record.cases if (cold := valid(case, METRIC)) and len(cold.processes) > 1]
         self.cases = [replace(case, measurements=(cold,), peers={}, verification=()) for case, cold in timed]
@@ -84,15 +85,15 @@ class Nights:
 
 
 def judged(nights: Nights, *, controls: bool, planted: float) -> list[RecordComparison]:
-    """Return the comparison of the newest run after a week, and after each round for undecided cases.
+    """Return the comparison of the newest run with earlier ones, and after each round for undecided cases.
 
     Planted changes are of a tenth of the cases.
     """
-    week = [nights.run(DAY + day, controls=controls) for day in range(DAYS)]
-    known, looks = earlier_runs(week[::-1]), nightly_looks(PROCESSES)
-    whole = nights.run(DAY + DAYS, processes=looks[-1], factor=lambda place: 1.0 if place % SHARE else planted)
+    earlier = [nights.run(DAY - ago, controls=controls) for ago in range(1, RUNS + 1)]
+    known, looks = earlier_runs(earlier), nightly_looks(PROCESSES)
+    whole = nights.run(DAY, processes=looks[-1], factor=lambda place: 1.0 if place % SHARE else planted)
     counts = [
-        1 if controls and place % SHARE and not is_turn(case.name, DAYS, DAY + DAYS) else PROCESSES
+        1 if controls and place % SHARE and not is_turn(case.name, DAYS, DAY) else PROCESSES
         for place, case in enumerate(whole.cases)
     ]
     found: list[RecordComparison] = []
