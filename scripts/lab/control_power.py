@@ -5,8 +5,8 @@ processes did, drawn to the usual spread, and its samples are those of one of it
 has three processes of every case, in the other one process of a control and three of the cases whose turn it is. The
 newest run has changed code in a tenth of the cases, always in three processes, and is judged by `compare` as `check`
 does it, at once and after the rounds in which `nightly` measures undecided cases again. `doubts` counts the controls of
-a run that are measured again: where nothing changed, where a tenth of the cases, or the machine, or its clock, is slower
-although no code changed.
+a run that are measured again: where nothing changed, and where a tenth of the cases, the machine, or its clock is
+slower although no code changed.
 """
 
 import argparse
