@@ -94,7 +94,9 @@ class Carrier:
             expected = [(case.name, case.configuration) for case in self._cases(task)]
             if [(result.name, result.configuration) for result in results] == expected and kept["peers"] >= peers:
                 mark = {CARRIED: str(kept["verified"]), **({CARRIED_FROM: name} if (name := kept["record"]) else {})}
-                return [_marked(result, mark) for result in results]
+                return [
+                    _marked(result if peers else replace(result, measurements=(), peers={}), mark) for result in results
+                ]
         return []
 
     def keep(self, task: str, results: Sequence[CaseResult], *, peers: bool = False) -> None:
@@ -105,7 +107,8 @@ class Carrier:
         if path is None or not is_right or not is_whole:
             return
         plain = [
-            encode_case(replace(result, measurements=_without_samples(result), spent={}, code={})) for result in results
+            encode_case(replace(result, measurements=_peers_without_samples(result), spent={}, code={}))
+            for result in results
         ]
         with suppress(OSError):  # without a cache everything is verified
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -184,9 +187,10 @@ def _is_elsewhere(spec: KernelSpec) -> bool:
     return spec.callable is not None or isinstance(spec.reference, ProjectReference)
 
 
-def _without_samples(result: CaseResult) -> tuple[Measurement, ...]:
-    """Return the empty measurements: of peers that have no time, since they are wrong or cannot be had."""
-    return tuple(measurement for measurement in result.measurements if not measurement.samples)
+def _peers_without_samples(result: CaseResult) -> tuple[Measurement, ...]:
+    """Return the empty measurements of peers that have no time, since they are wrong or cannot be had."""
+    peers = (measurement for measurement in result.measurements if measurement.subject.startswith("peer:"))
+    return tuple(measurement for measurement in peers if not measurement.samples)
 
 
 def _marked(result: CaseResult, mark: Mapping[str, str]) -> CaseResult:

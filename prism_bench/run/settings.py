@@ -286,7 +286,7 @@ def combined(results: Sequence[CaseResult]) -> CaseResult:
         for measurement in measurements
     ]
     status, reason = (bad.status, bad.reason) if bad else ("ok", None)
-    leaning = {result.control for result in results if result.measurements}
+    leaning = {result.control for result in results if any(entry.samples for entry in result.measurements)}
     return replace(
         results[0],
         control=leaning.pop() if len(leaning) == 1 else None,

@@ -16,6 +16,8 @@ from prism_bench.record.run_record import decode, encode
 from prism_bench.record.store.records import path_for
 from prism_bench.run import Carrier, Settings, carrying, controls_of, forecast, run
 from prism_bench.run.controls import Controls, KnownTime, is_turn
+from prism_bench.run.measuring import empty
+from prism_bench.run.settings import combined
 from tests.report.synthetic import case_result
 
 TOYS = Path(__file__).parent.parent / "toys"
@@ -162,6 +164,15 @@ def test_a_forecast_knows_controls_and_what_is_carried_over(measure, first):
     assert [2, 2, 2, 0, 0] == [stage.tasks for stage in less]
     assert 0 == less[1].seconds < whole[1].seconds
     assert less[2].seconds < whole[2].seconds
+
+
+def test_a_peer_without_a_time_leaves_a_control_what_it_is():
+    bad = replace(case_result("k"), measurements=(empty("cold_time", "peer:torch", "its y differs"),))
+    control = replace(case_result("k"), control="R", measurements=(cold([[1e-5]]),))
+    assert ["R", None] == [
+        combined([bad, control]).control,
+        combined([control, replace(control, control=None)]).control,
+    ]
 
 
 # Doubt, by made-up times: 40 cases in three processes that differ by half a percent.
