@@ -192,3 +192,14 @@ def test_a_verification_that_stopped_at_once_has_no_table():
     with console.file:
         console.print(verification_view({"emulator": record_of()}))
         assert "emulator: stopped before the first case ended\n" == console.export_text()
+
+
+def test_controls_and_carried_verification_name_their_records():
+    verified = ({"passed": True, "carried": "2026-11-27T01:00:00", "carried_from": "20261127T000000Z-ab"},)
+    cases = [
+        case_result("gelu", times={"cold_time": 1e-5}, control="20261127T000000Z-ab"),
+        replace(case_result("gelu"), name="gelu[n=0]", label="edge", measurements=(), verification=verified),
+    ]
+    text = flat(shown(record_of(*cases)))
+    assert "1 control: unchanged, measured in fewer processes; full times in 20261127T000000Z-ab" in text
+    assert "1 carried over since 2026-11-27 (20261127T000000Z-ab)" in text
