@@ -107,9 +107,7 @@ def test_a_project_configures_its_nightly_run(shell, tmp_path):
     assert f"--to {tmp_path / 'kept'}" in lines[0]
     assert "run --runs measured/runs" in lines[1] and "triple --processes 5" in lines[1]
     assert "--output measured/site" in lines[5]
-    assert (
-        "run --runs measured/runs double --processes 1-3" in shell("nightly", "--dry-run", "--workers", 1, "double").out
-    )
+    assert "run --runs measured/runs double" in shell("nightly", "--dry-run", "--workers", 1, "double").out
     (tmp_path / "prism-bench.toml").write_text("[nightly]\ngpu = 2\n")
     done = shell("nightly")
     assert (2, True) == (done.code, "unknown key 'gpu'; did you mean gpus?" in done.err)

@@ -47,8 +47,8 @@ def command(
     """Run the nightly job: measure, check, alert and publish.
 
     With --workers the kernels are shared among that many GPUs of one kind, and their records merged; default: those of
-    the configuration, or one. It measures an unchanged commit too, by default with --processes 1-3, and cases that the
-    check cannot decide in more processes. Alerts go to the webhooks of PRISM_BENCH_WEBHOOK and
+    the configuration, or one. It measures an unchanged commit too (with --processes 1-3 what did not change in one
+    process), and cases that the check cannot decide in more processes. Alerts go to the webhooks of PRISM_BENCH_WEBHOOK and
     PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
 
     Ends as check does; with 2 also where no record, no pages or no history was written. Where the check finds nothing,
@@ -63,8 +63,6 @@ def command(
     keys = configuration.section("nightly", NightlyKeys) if configuration else NightlyKeys()
     arguments = tuple(run_arguments or keys.run)
     asked = parsed(arguments)
-    if asked.processes is None:
-        arguments = (*arguments, "--processes", f"1-{START}")
     if workers and asked.on_fleet:  # the workers are those of the fleet
         arguments, workers = (*arguments, "--workers", str(workers)), None
         asked = parsed(arguments)
