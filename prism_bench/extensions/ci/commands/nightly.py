@@ -48,8 +48,8 @@ def command(
 
     With --workers the kernels are shared among that many GPUs of one kind, and their records merged; default: those of
     the configuration, or one. It measures an unchanged commit too (with --processes 1-3 what did not change in one
-    process), and cases that the check cannot decide in more processes. Alerts go to the webhooks of PRISM_BENCH_WEBHOOK and
-    PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
+    process), and cases that the check cannot decide in more processes. Alerts go to the webhooks of
+    PRISM_BENCH_WEBHOOK and PRISM_BENCH_SLACK_WEBHOOK. Ctrl-C keeps what was measured.
 
     Ends as check does; with 2 also where no record, no pages or no history was written. Where the check finds nothing,
     the exit code of the run counts.

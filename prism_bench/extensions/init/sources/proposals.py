@@ -146,7 +146,8 @@ def _loop_depth(body: Node, reader: IndexReader) -> str:
 
 def _rounds_often(node: Node, floats: frozenset[str]) -> bool:
     """Return whether an expression of floats adds what was rounded before: `a * x + b * y`, `y += a * x`."""
-    if node.child_by_field_name("operator").type not in ("+", "-", "+=", "-=") or _is_sum(node.parent) or _in_index(node):
+    is_sum = node.child_by_field_name("operator").type in ("+", "-", "+=", "-=")
+    if not is_sum or _is_sum(node.parent) or _in_index(node):
         return False  # of a sum of many terms the whole one counts
     waiting = [(child, False) for child in node.children]
     while waiting:
