@@ -26,6 +26,12 @@ struct Packet {
     }
 };
 
+/// Whether every array begins on a 16-byte boundary.
+template <class... Arrays>
+__device__ bool all_aligned(const Arrays*... arrays) {
+    return ((reinterpret_cast<unsigned long long>(arrays) | ...) & 15) == 0;
+}
+
 /// How many whole packets n elements make; none where an array begins off a boundary.
 template <class T, class... Others>
 __device__ long long packets(long long n, const T* first, const Others*... others) {

@@ -132,17 +132,11 @@ __device__ float4 map4(float4 u, float4 v, F f) {
     return make_float4(f(u.x, v.x), f(u.y, v.y), f(u.z, v.z), f(u.w, v.w));
 }
 
-/// Whether every array begins on a 16-byte boundary.
-template <class... Arrays>
-__device__ bool all_aligned(const Arrays*... arrays) {
-    return ((reinterpret_cast<unsigned long long>(arrays) | ...) & 15) == 0;
-}
-
 /// Whether one vector for each thread of a 1-D grid does it: all arrays aligned, no more vectors than threads. Then the
 /// bookkeeping of any grid and alignment can be left out, which a kernel of few operations an element notices.
 template <class... Arrays>
 __device__ bool one_vector_each(long long n, const Arrays*... arrays) {
-    return all_aligned(arrays...) && n <= 4 * grid_threads();
+    return ((misalignment(arrays) == 0) && ...) && n <= 4 * grid_threads();
 }
 
 /// y[i] = f(x[i]) for i < n, by a 1-D grid of any size; y may be x. One kept 16-byte load per thread and trip: more loads
