@@ -1,16 +1,20 @@
 """Print what a JSON file holds apart from this machine's values: those of the keys named, and the types of all others.
 
-A name such as `cases.status` is that of a key of each object in a list.
+A name such as `cases.status` is that of a key of each object in a list. Seconds spent waiting for compilation are left
+out: whether a run waits depends on the machine.
 """
 
 import json
 import re
 import sys
 
+WAITING = "compilation ahead"
+
 
 def shape(value):
     if isinstance(value, dict):
-        return {re.sub("[0-9a-f]{64}", "HASH", key): shape(member) for key, member in sorted(value.items())}
+        members = {key: member for key, member in value.items() if key != WAITING}
+        return {re.sub("[0-9a-f]{64}", "HASH", key): shape(member) for key, member in sorted(members.items())}
     if isinstance(value, list):
         return sorted({json.dumps(shape(member)) for member in value})
     return "number" if type(value) in (int, float) else type(value).__name__
