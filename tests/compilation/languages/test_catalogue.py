@@ -6,7 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from prism_bench.catalogue import discover
@@ -15,7 +14,6 @@ from prism_bench.compilation.languages.language import Language, language
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.io.installation import pip_install
 from prism_bench.spec.case import Device
-from prism_bench.spec.peer import Library
 from prism_bench.spec.workload import Workload
 
 CATALOGUE = Path(__file__).parent / "catalogue"
@@ -114,27 +112,6 @@ def test_a_request_has_the_instances_of_a_case():
     request = build_request(discover(CATALOGUE).case("scaled:triton[n=4096]"), Device(compute_capability=80))
     assert request is not None
     assert ("triton", "80") == (request.language, request.architecture)
-
-
-@pytest.mark.parametrize(
-    ("triton", "numpy", "runs"),
-    [
-        ("3.6.0", "2.3.5", True),
-        ("3.6.0", "2.4.6", False),
-        ("3.6.0", "2.5.2", False),
-        ("3.9.0", "2.5.2", True),
-        ("3.10.1", "3.0.0rc1", True),
-    ],
-)
-def test_an_interpreter_that_this_numpy_refuses_is_named(monkeypatch, triton, numpy, runs):
-    from prism_bench.compilation.languages.loaders import triton as loader
-
-    monkeypatch.setattr(Library, "is_installed", lambda self: True)
-    monkeypatch.setattr(loader, "version", lambda name: triton)
-    monkeypatch.setattr(np, "__version__", numpy)
-    reason = language("triton").not_emulated()
-    assert (reason is None) == runs
-    assert runs or f"NumPy {numpy}" in reason
 
 
 def test_a_form_adds_edges_to_those_of_its_spec(copy):
