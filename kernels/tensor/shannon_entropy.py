@@ -59,7 +59,7 @@ def launch(rows: int, cols: int, device: Device, fill: int, block: int) -> Launc
 def launch_counts(rows: int, cols: int, device: Device, fill: int, block: int) -> tuple[Launch, ...]:
     """One reading; rows whose entropy is small against what cancels are read again, few rows in the same launch."""
     last = launch(rows, cols, device, fill, block)
-    if last.grid[1] == 1 and rows <= device.sm_count:
+    if last.grid == (rows, 1) and rows <= device.sm_count:
         passed = ("p", "entropy", "by_block", "arrived", "cols", "unit")
         return (Launch(last.grid, last.block, entry="entropy_of_few_counts", arguments=passed),)
     return tuple(

@@ -11,19 +11,19 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import log, log1p
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from prism_bench.analysis.compare.comparable import value_settings
-from prism_bench.analysis.compare.earlier_runs import with_spreads
-from prism_bench.analysis.compare.estimate import estimate
-from prism_bench.analysis.compare.noise import Noise, control_of
-from prism_bench.analysis.compare.verdict import pair_of
 from prism_bench.measure.plausibility import valid
 from prism_bench.record import identity
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.record.store.records import name_of
 from prism_bench.run.settings import Settings, code_digest
+
+if TYPE_CHECKING:
+    from prism_bench.analysis.compare.noise import Noise
+
+# Workers import this package: `prism_bench.analysis` is imported where it is needed.
 
 DAYS = 7  # in which every case is measured in all processes at least once
 METRIC = "cold_time"
@@ -51,7 +51,7 @@ class Controls:
     """Cases that may be controls, by name, and the machine's noise floors."""
 
     known: Mapping[str, KnownTime] = field(default_factory=dict[str, KnownTime])
-    noise: Noise | None = None
+    noise: "Noise | None" = None
 
     def only(self, names: Collection[str]) -> "Controls":
         """Return the controls of these names."""
@@ -63,6 +63,11 @@ class Controls:
 
     def in_doubt(self, results: Iterable[CaseResult]) -> set[str]:
         """Return the names of the controls among the results whose times deviate from those of their records."""
+        from prism_bench.analysis.compare.earlier_runs import with_spreads
+        from prism_bench.analysis.compare.estimate import estimate
+        from prism_bench.analysis.compare.noise import control_of
+        from prism_bench.analysis.compare.verdict import pair_of
+
         measured = {result.name: valid(result, METRIC) for result in results if result.control and not result.ceiling}
         pairs = with_spreads(
             {
@@ -91,7 +96,7 @@ def controls_of(
     backend: str,
     facts: Mapping[str, Any],
     settings: Settings,
-    noise: Noise | None = None,
+    noise: "Noise | None" = None,
     day: int | None = None,
 ) -> Controls:
     """Return the controls that the records of this machine, the newest first, allow on a day, today by default.
@@ -99,6 +104,8 @@ def controls_of(
     The newest result of a case counts: a case that failed there is no control. A control is one again as long as the
     record that has its time is of the last days.
     """
+    from prism_bench.analysis.compare.comparable import value_settings
+
     protocol, software = value_settings(settings.protocol(backend)), identity.software(facts.get("software", {}))
     day = datetime.now(UTC).toordinal() if day is None else day
     known: dict[str, KnownTime | None] = {}

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from prism_bench.analysis.compare.comparable import LAUNCHED
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import UsageError
 from prism_bench.io import project
@@ -154,6 +153,8 @@ class Settings:
 
 def code_digest(code: Mapping[str, Any]) -> str | None:
     """Return a digest of the machine code of a case and its launches; None where the machine code is unknown."""
+    from prism_bench.analysis.compare.comparable import LAUNCHED  # which no worker needs at its start
+
     if not code.get("sass"):
         return None
     text = repr([(name, code[name]) for name in LAUNCHED if name in code])
