@@ -4,8 +4,8 @@
 #include "sums/row_sums.cuh"
 
 // Of one row's counts: the sum of c ln c, their sum, and how many bins are occupied. All of it in double precision:
-// ln N - (sum of c ln c) / N cancels where one bin holds nearly everything, to 1e-16 ln N of absolute error. Logarithms are
-// looked up where they are TABLE.
+// ln N - (sum of c ln c) / N cancels where one bin holds nearly everything, to 1e-16 ln N of absolute error. With
+// TABLE logarithms are looked up.
 template <bool TABLE>
 struct Tally {
     double logs = 0.0;

@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 NAME = "run"
 
 
-_PROCESSES = "Measure each case in this many fresh processes; 1-3: unchanged ones in 1."
-_ProcessesOption = Annotated[
-    int | None,
-    typer.Option("--processes", parser=measuring.processes_of, metavar="N|N-N", help=_PROCESSES),
-]
 _PeersOption = Annotated[bool, typer.Option(help="Time the library peers next to the kernels.")]
 _EnergyOption = Annotated[bool, typer.Option(help="Measure the energy of one launch of S1.")]
 
@@ -51,7 +46,7 @@ def command(
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
-    processes: _ProcessesOption = None,
+    processes: measuring.RangeOption = None,
     lanes: options.LanesOption = None,
     seed: options.SeedOption = 0,
     timeout: TimeoutOption = CASE_SECONDS,

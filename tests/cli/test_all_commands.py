@@ -26,7 +26,6 @@ SEVERAL_TEXTS = {
     "--label": 2,  # of pipelines, which have other ones
     "--machine": 2,  # the machine by its name
     "--output": 6,  # where to write
-    "--processes": 2,  # a range: until it is decided, or for what changed
 }
 # These show one record, which is their position; --filter chooses its cases.
 FILTERING = ("show", "export")
