@@ -293,7 +293,8 @@ class Run(TaskDriver):
 
     def _take_results(self, task: str, results: Sequence[CaseResult]) -> None:
         for result in results:
-            self.results.setdefault(result.name, []).append(result)
+            with files.held():  # a name without a result would have no record
+                self.results.setdefault(result.name, []).append(result)
             if without_time := peers_without_time(result):
                 self._avoided[task] = without_time | self._avoided.get(task, {})
 

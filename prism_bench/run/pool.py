@@ -16,6 +16,7 @@ from typing import Any, NotRequired, TypedDict, TypeVar
 
 from prism_bench.catalogue import Catalogue
 from prism_bench.emulator.isolation import crash_in
+from prism_bench.io import files
 from prism_bench.io.documents import json_line
 from prism_bench.io.workers import (
     START_SECONDS,
@@ -221,15 +222,17 @@ class TaskDriver:
             self._ahead = None
 
     def follow(self, events: Iterable[WorkerEvent | WorkerDied], process: int, finished: list[str]) -> None:
-        """Take all events; a task whose worker died is lost."""
+        """Take all events, each whole before a signal interrupts; a task whose worker died is lost."""
         try:
             for event in events:
-                if isinstance(event, WorkerDied):
-                    self._bury(event, finished)
-                else:
-                    self.take(event, process, finished)
+                with files.held():
+                    if isinstance(event, WorkerDied):
+                        self._bury(event, finished)
+                    else:
+                        self.take(event, process, finished)
         except WorkerDied as death:
-            self._bury(death, finished)
+            with files.held():
+                self._bury(death, finished)
 
     def _bury(self, death: WorkerDied, finished: list[str]) -> None:
         """Lose the task of a dead worker, unless it died between two tasks, or a peer ended it that can be avoided."""

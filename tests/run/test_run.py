@@ -1,6 +1,8 @@
 """A run through real processes: what crashes or hangs takes nothing else with it, and what was measured is kept."""
 
+import os
 import shutil
+import signal
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -10,9 +12,10 @@ import pytest
 
 from prism_bench.catalogue import discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
-from prism_bench.io import workers
+from prism_bench.io import files, workers
 from prism_bench.measure import shuffled
 from prism_bench.record import store
+from prism_bench.run.job import Run
 from prism_bench.run.pool import HERE
 from tests.run.conftest import scripted
 
@@ -298,3 +301,35 @@ def test_a_reference_that_exits_is_a_crash_of_its_case(play, folder):
     record = play(catalogue=folder)
     assert "exit status 3" in record.case("triple[n=1000]").reason
     assert record.case("double[n=1000]").measurements
+
+
+class Interrupting(dict):
+    """Results during whose first change a signal arrives."""
+
+    def setdefault(self, *arguments):
+        value = super().setdefault(*arguments)
+        if len(self) == 1:
+            os.kill(os.getpid(), signal.SIGTERM)
+            sys.intern("a call, before which Python handles signals")
+        return value
+
+
+@pytest.mark.parametrize("lanes", [1, 2])
+def test_a_signal_while_a_result_is_kept_costs_no_result(lanes, play, monkeypatch):
+    begin = Run.__init__
+
+    def interrupting(self, *arguments, **options):
+        begin(self, *arguments, **options)
+        self.results = Interrupting()
+
+    monkeypatch.setattr(Run, "__init__", interrupting)
+    records = []
+
+    @files.guarded
+    def command():
+        with files.held():
+            records.append(play(filters=["double"], lanes=lanes))
+
+    command()
+    (record,) = records
+    assert (False, True) == (record.complete, len(record.cases) > 0)

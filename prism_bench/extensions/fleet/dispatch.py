@@ -360,7 +360,8 @@ class Dispatcher:
         while self.schedule or self._jobs:
             self._fill()
             for message in self.fleet.messages(LOOK_SECONDS if self._jobs else 0.1):
-                self._take(message)
+                with files.held():
+                    self._take(message)
             self.report(list(self.states.values()))
             if time.monotonic() - looked >= LOOK_SECONDS:
                 self._look()
