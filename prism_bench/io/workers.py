@@ -33,17 +33,27 @@ from prism_bench.record.schema import Status
 
 _ORPHANED = 2  # the exit status of a child whose parent is gone
 MOST_STDERR = 1 << 20  # bytes read from the end of standard error: a stranger's code may write any number
+_ASSEMBLERS = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH")
 _GRACE_SECONDS = 1.0  # for a child that notices by itself, and ends in order
 
 
 def environment(root: Path | None = None) -> dict[str, str]:
     """Return the environment in which a process imports what this one does, even if `sys.path` was edited.
 
-    What is at `root` is imported first.
+    What is at `root` is imported first. What PyTorch's compiler has set for itself is left out.
     """
     paths = [str(root)] if root else []
     paths += [path for path in sys.path if path]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+    inherited = {name: value for name, value in os.environ.items() if name not in torch_assemblers(os.environ)}
+    return {**inherited, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def torch_assemblers(variables: Mapping[str, str]) -> list[str]:
+    """Return the names of the variables by which PyTorch's compiler points Triton to the `ptxas` in its own folder.
+
+    It sets them for its process, whose children would compile everybody's Triton kernels with that assembler.
+    """
+    return [name for name in _ASSEMBLERS if Path(variables.get(name, "")).parts[-3:-1] == ("torch", "bin")]
 
 
 def usable_cores() -> int:

@@ -28,7 +28,7 @@ from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 from prism_bench.io.channels import Frame, FrameError
 from prism_bench.io.documents import json_text
 from prism_bench.io.files import cache_errors, cache_folder, family_folder, write_atomically
-from prism_bench.io.workers import FrameWorker, Refusal, WorkerEnvironment
+from prism_bench.io.workers import FrameWorker, Refusal, WorkerEnvironment, environment
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
 from prism_bench.spec.launch import Instance, LaunchCard
@@ -318,6 +318,7 @@ def _cache_path(request: BuildRequest, instance: Instance, version: str) -> Path
         repr((request.language, version, request.options)),
         repr((instance.function, instance.passed, sorted(instance.constants.items()))),
         repr(sorted(language(request.language).variables.items())),
+        repr(language(request.language).settings(environment())),
         _loader_text(request.language),
         *python_texts(request.source),
     )

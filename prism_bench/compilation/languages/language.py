@@ -68,7 +68,8 @@ class Language(ABC):
     in `stand_ins` by dotted name, such as `triton.cdiv`. `variables` are set in the process that compiles; the process
     that interprets has `interpreter_variables` too and takes launches of up to `most_threads`, with arrays of bfloat16
     and 8-bit floats only where it `interprets_narrow` types. `parts` are further distributions whose version decides
-    the machine code, by their names in a record.
+    the machine code, by their names in a record. Variables of the environment with one of the `prefixes` may change the
+    machine code, too.
     """
 
     title: ClassVar[str]
@@ -80,6 +81,7 @@ class Language(ABC):
     most_threads: ClassVar[int | None] = None
     interprets_narrow: ClassVar[bool] = False
     parts: ClassVar[Mapping[str, str]] = {}
+    prefixes: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
@@ -111,6 +113,11 @@ class Language(ABC):
         compiler = self.library.installed_version() or "unknown"
         parts = ", ".join(f"{name} {_version_of(distribution)}" for name, distribution in self.parts.items())
         return f"{compiler} ({parts})" if parts else compiler
+
+    def settings(self, variables: Mapping[str, str]) -> list[tuple[str, str]]:
+        """Return those of the environment's variables that may change the machine code, without folders of files."""
+        read = (item for item in variables.items() if item[0].startswith(self.prefixes))
+        return sorted((name, value) for name, value in read if not name.endswith(("_DIR", "_HOME")))
 
     def incomplete(self, reason: object) -> BackendUnavailable:
         """Return the error of a compiler that lacks a part, which is not the fault of a kernel."""

@@ -10,6 +10,7 @@ from prism_bench.compilation import nvrtc_version
 from prism_bench.compilation.cubin import check_card
 from prism_bench.compilation.languages import BuildRequest, build, code_facts
 from prism_bench.compilation.languages.building import source_identity
+from prism_bench.compilation.languages.language import language
 from prism_bench.errors import BackendUnavailable, SpecError
 from prism_bench.spec.launch import CardParameter, Instance, LaunchCard
 
@@ -38,6 +39,13 @@ def test_a_record_names_compiler_source_size_and_time(request_for):
     assert facts["code_bytes"] > 0
     assert facts["code_bytes"] % 128 == 0
     assert facts["compile_seconds"] > 0
+
+
+def test_settings_of_a_compiler_are_those_of_its_environment_that_may_change_code():
+    read = {"TRITON_PTXAS_PATH": "/opt/ptxas", "DISABLE_PTXAS_OPT": "1"}
+    other = {"TRITON_CACHE_DIR": "/tmp/kept", "TRITON_HOME": "/tmp", "NUMBA_OPT": "0", "HOME": "/root"}
+    assert sorted(read.items()) == language("triton").settings(read | other)
+    assert [("NUMBA_OPT", "0")] == language("numba").settings(read | other)
 
 
 def test_a_card_that_contradicts_the_elf_is_refused_with_both(request_for):

@@ -93,3 +93,16 @@ def test_a_worker_reports_that_a_peer_makes_it_end(worker):
 def test_after_the_last_peer_the_case_itself_is_to_blame(worker):
     died = death(worker, "say(peer='')\nsys.exit(3)")
     assert ("a", None) == (died.task, died.peer)
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"),
+    [
+        ("/usr/lib/python3/site-packages/torch/bin/ptxas", False),
+        ("/opt/cuda/bin/ptxas", True),
+        ("torch/bin/ptxas", False),
+    ],
+)
+def test_an_assembler_that_torch_chose_for_itself_is_not_handed_on(value, kept, monkeypatch):
+    monkeypatch.setenv("TRITON_PTXAS_PATH", value)
+    assert ("TRITON_PTXAS_PATH" in environment()) == kept

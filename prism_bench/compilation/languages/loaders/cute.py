@@ -47,6 +47,7 @@ class CuteDsl(Language):
     title = "CuTe DSL"
     library = Library("cute", "cutlass", "nvidia-cutlass-dsl", "torch", extra="cute")
     modules = ("cutlass",)
+    prefixes = ("CUTE_DSL_",)
 
     def require_installed(self) -> str:
         """Return the version, with the CUDA that the compiler was built for: `4.8.1 (cu13)`; both make other code."""

@@ -39,6 +39,7 @@ class NumbaCuda(Language):
     title = "Numba-CUDA"
     library = Library("numba", "numba_cuda", "numba-cuda", "cupy", extra="numba")
     modules = ("numba",)
+    prefixes = ("NUMBA_",)
     parts = {"NVVM": "nvidia-nvvm", "nvJitLink": "nvidia-nvjitlink"}
     interpreter_variables = {"NUMBA_ENABLE_CUDASIM": "1"}
     most_threads = 2048  # each is one of Python's

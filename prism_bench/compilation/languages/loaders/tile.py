@@ -32,6 +32,7 @@ class CuTile(Language):
     title = "cuTile"
     library = Library("tile", "cuda.tile", "cuda-tile", "torch", extra="tile")
     modules = ("cuda",)
+    prefixes = ("CUDA_TILE_",)
     parts = {"tileiras": "nvidia-cuda-tileiras"}
     stand_ins = {"cuda.tile.cdiv": lambda dividend, divisor: -(-dividend // divisor)}
 

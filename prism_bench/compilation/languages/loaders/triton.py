@@ -8,6 +8,7 @@ As Triton's own launcher does, a multiple of 16 is compiled as one, and an integ
 import contextlib
 import inspect
 import io
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -25,6 +26,7 @@ from prism_bench.compilation.languages.triton_interpreter import (
     with_heuristics,
 )
 from prism_bench.errors import CompilationFailed, SpecError
+from prism_bench.io.workers import torch_assemblers
 from prism_bench.spec.launch import CardParameter, Constant, Instance, Kind, LaunchCard, Passed
 from prism_bench.spec.peer import Library
 
@@ -63,6 +65,7 @@ class Triton(Language):
     title = "Triton"
     library = Library("triton", "triton", "triton", "torch", extra="triton")
     modules = ("triton", "torch")
+    prefixes = ("TRITON_", "PTXAS_", "DISABLE_", "LLVM_", "MLIR_")
     stand_ins = {"triton.cdiv": _cdiv, "triton.next_power_of_2": _next_power_of_2}
     interpreter_variables = {"TRITON_INTERPRET": "1"}
     interprets_narrow = True
@@ -99,6 +102,9 @@ class Triton(Language):
             lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda")
         )
         launched: list[Any] = []
+
+        for name in torch_assemblers(os.environ):  # our launch has the code of Triton's own assembler
+            del os.environ[name]
 
         def call() -> None:
             launched[:] = [function[launch.grid](**arguments)]

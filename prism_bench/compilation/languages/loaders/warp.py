@@ -50,6 +50,7 @@ class Warp(Language):
     title = "Warp"
     library = Library("warp", "warp", "warp-lang", "torch", extra="warp")
     modules = ("warp",)
+    prefixes = ("WARP_",)
     stand_ins = {"warp.constant": lambda value: value}
 
     def compile(self, module: ModuleType, instance: Instance, architecture: str) -> MachineCode:
