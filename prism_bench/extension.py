@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
@@ -35,6 +36,8 @@ class Extension:
     templates are in the extension's folder `templates/site`; `checks` are functions (`module:function`) that yield
     checks of the doctor. `offers` maps names to functions or classes (`module:name`). A name with a blank is for the
     core and other extensions (`offered`); any other name is public: `prism_bench.judge`.
+
+    Headers in the extension's folder `include` are found by every compiler of CUDA C++ (`header_folders`).
 
     `reads` maps the words of a command to the function (`module:function`) that returns the title of a file that this
     command reads, such as `a claim`, for its path, and None for any other file.
@@ -77,3 +80,9 @@ def installed() -> tuple[Extension, ...]:
     home = import_module("prism_bench.extensions")
     names = sorted(module.name for module in iter_modules(home.__path__) if module.ispkg)
     return tuple(import_module(f"{home.__name__}.{name}").EXTENSION for name in names)
+
+
+@cache
+def header_folders() -> tuple[Path, ...]:
+    """Return the folders of headers of the installed extensions, which are not imported for that."""
+    return tuple(sorted(Path(__file__).with_name("extensions").glob("*/include")))

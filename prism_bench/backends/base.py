@@ -275,6 +275,14 @@ class Runnable(AbstractContextManager):
         """Enqueue: `out`, an array of the host, holds what the buffer holds."""
         out[...] = self.arrays([name])[name].reshape(out.shape)
 
+    def clear_variable(self, name: str) -> None:
+        """Enqueue: every byte of a `__device__` variable is zero; SpecError where the loaded code has no such one."""
+        raise BackendUnavailable(f"{self.case.name}: this backend has no variables of compiled code")
+
+    def variables(self, name: str, dtype: DTypeLike) -> list[np.ndarray]:
+        """Return the content of a `__device__` variable after all work is done, once for each time it is loaded."""
+        raise BackendUnavailable(f"{self.case.name}: this backend has no variables of compiled code")
+
     def renew(self, names: Iterable[str]) -> None:
         """Allocate new memory for the named outputs from the current allocator; the host always does so."""
 

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prism_bench.backends.base import Backend, Runnable
 from prism_bench.backends.host import (
@@ -203,6 +204,12 @@ class EmulatorRunnable(HostRunnable):
     def _share(self, name: str, other: Runnable, theirs: str) -> None:
         assert isinstance(other, EmulatorRunnable), "cases share buffers on one backend"
         self._buffers[name] = other._buffers[theirs]
+
+    def clear_variable(self, name: str) -> None:
+        self._module.set_symbol(name, np.zeros(len(self._module.get_symbol(name, np.uint8)), np.uint8))
+
+    def variables(self, name: str, dtype: DTypeLike) -> list[np.ndarray]:
+        return [self._module.get_symbol(name, dtype)]
 
     def evidence(self) -> dict[str, Any]:
         launches = sum(isinstance(step, Launch) for step in self.steps)

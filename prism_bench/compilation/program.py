@@ -250,11 +250,14 @@ def _cuda_texts(source: Path) -> Iterator[str]:
     yield from _included(source, text)
 
 
-def cuda_files(source: Path) -> tuple[Path, ...]:
-    """Return a source, then the catalogue's headers that it includes, directly or not; only the file if prebuilt."""
+def cuda_files(source: Path, options: Sequence[str] = ()) -> tuple[Path, ...]:
+    """Return a source, then the project's headers that it includes, directly or not; only the file if prebuilt.
+
+    Headers are looked for as `content_hash` does.
+    """
     if is_prebuilt(source):
         return (source,)
-    folders = (source.parent, *shared_with(source))
+    folders = (source.parent, *toolchain_of(options).folders, *shared_with(source))
     return (source, *(path for path, _ in _reached(source, source.read_text(), folders, set())))
 
 

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any, BinaryIO, Generic, Literal, ParamSpec, TypeVar, get_args
 
 from prism_bench.errors import CacheUnavailable, PrismBenchError, ResultsError, UsageError
+from prism_bench.extension import header_folders
 
 try:
     import fcntl
@@ -357,8 +358,8 @@ def shared_folders(catalogue: Path, kind: SharedFolder = "include") -> tuple[Pat
 
 
 def shared_with(source: Path) -> tuple[Path, ...]:
-    """Return the folders of headers that the catalogue of a kernel's file shares."""
-    return shared_folders(family_folder(source).parent)
+    """Return the folders of headers that the catalogue of a kernel's file shares, and those of extensions."""
+    return (*shared_folders(family_folder(source).parent), *header_folders())
 
 
 def python_shared_with(source: Path) -> tuple[Path, ...]:

@@ -2,7 +2,7 @@
 
 import ctypes
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
@@ -12,6 +12,7 @@ from types import MappingProxyType, ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from prism_bench.backends.base import Runnable, TimerFactories
 from prism_bench.backends.cuda.device import CudaDevice, library
@@ -420,23 +421,32 @@ class CudaRunnable(Runnable):
     def _variables(self, kernels: _Loaded) -> list[tuple[str, Any]]:
         """Return the variables of the loaded code that hold constants, as arrays, each with its argument's name."""
         variables: list[tuple[str, Any]] = []
-        loaded = {(kernel[0].path, step.cooperative) for step, kernel in kernels if isinstance(step, Launch) and kernel}
-        for path, cooperative in sorted(loaded):
-            module, cubin = (
-                self._cupy.RawModule(path=str(path), enable_cooperative_groups=cooperative),
-                path.read_bytes(),
-            )
-            for constant in self.case.spec.constants:
-                buffer = self._buffers[constant.name]
-                symbol, size = variable_of(constant.variable, cubin)
-                if size != buffer.nbytes:
+        for constant in self.case.spec.constants:
+            buffer = self._buffers[constant.name]
+            for content in self._contents(constant.variable, kernels):
+                if content.nbytes != buffer.nbytes:
                     raise SpecError(
                         f"{self.case.name}: Constant '{constant.name}' has {buffer.nbytes} bytes; the variable "
-                        f"'{constant.variable}' has {size}"
+                        f"'{constant.variable}' has {content.nbytes}"
                     )
-                array = self._cupy.ndarray(buffer.shape, buffer.dtype, memptr=module.get_global(symbol))
-                variables.append((constant.name, array))
+                variables.append((constant.name, content.view(buffer.dtype).reshape(buffer.shape)))
         return variables
+
+    def _contents(self, variable: str, kernels: _Loaded) -> Iterator[Any]:
+        """Yield a variable of the loaded code as an array of bytes, once for each time that the code is loaded."""
+        loaded = {(kernel[0].path, step.cooperative) for step, kernel in kernels if isinstance(step, Launch) and kernel}
+        for path, cooperative in sorted(loaded):
+            module = self._cupy.RawModule(path=str(path), enable_cooperative_groups=cooperative)
+            symbol, size = variable_of(variable, path.read_bytes())
+            yield self._cupy.ndarray((size,), self._cupy.uint8, memptr=module.get_global(symbol))
+
+    def clear_variable(self, name: str) -> None:
+        for content in self._contents(name, self._kernels):
+            content.data.memset_async(0, content.nbytes)
+
+    def variables(self, name: str, dtype: DTypeLike) -> list[np.ndarray]:
+        self._cupy.cuda.runtime.deviceSynchronize()
+        return [content.get().view(dtype) for content in self._contents(name, self._kernels)]
 
     def _write_constants(self, variables: list[tuple[str, Any]]) -> None:
         """Enqueue: the variables hold this case's constants, which another case of the same code may have replaced."""
