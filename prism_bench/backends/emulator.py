@@ -24,7 +24,7 @@ from prism_bench.backends.host import (
 )
 from prism_bench.compilation.cubin import function_of
 from prism_bench.compilation.program import is_prebuilt
-from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, not_emulated
+from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, Module, not_emulated
 from prism_bench.emulator.build import find_compiler, is_suspect
 from prism_bench.emulator.library import LaunchRequest, report_crashes, three
 from prism_bench.emulator.report import LaunchFinding
@@ -206,9 +206,11 @@ class EmulatorRunnable(HostRunnable):
         self._buffers[name] = other._buffers[theirs]
 
     def clear_variable(self, name: str) -> None:
-        self._module.set_symbol(name, np.zeros(len(self._module.get_symbol(name, np.uint8)), np.uint8))
+        (content,) = self.variables(name, np.uint8)
+        self._module.set_symbol(name, np.zeros_like(content))
 
     def variables(self, name: str, dtype: DTypeLike) -> list[np.ndarray]:
+        assert isinstance(self._module, Module), "code in a jail keeps its variables"
         return [self._module.get_symbol(name, dtype)]
 
     def evidence(self) -> dict[str, Any]:

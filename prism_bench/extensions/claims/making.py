@@ -21,6 +21,7 @@ from prism_bench.compilation.languages.building import source_identity
 from prism_bench.compilation.program import cuda_files
 from prism_bench.compilation.sources import python_files
 from prism_bench.errors import PrismBenchError, ResultsError, UsageError, unknown
+from prism_bench.extension import header_folders
 from prism_bench.extensions.claims.document import (
     FORMAT,
     HIDDEN,
@@ -85,6 +86,9 @@ def _path_below(path: Path, folder: Path, case: Case) -> str:
     for root in (folder.resolve(), default_folder().resolve()):
         if path.resolve().is_relative_to(root):
             return path.resolve().relative_to(root).as_posix()
+    for root in header_folders():  # a claim replays where the extension may be missing
+        if path.is_relative_to(root):
+            return f"include/{path.relative_to(root).as_posix()}"
     raise UsageError(f"{case.name}: {path} is not below its catalogue {folder}; a claim holds files of a catalogue")
 
 

@@ -1,0 +1,86 @@
+"""`prism-bench timeline`: what the warps of a kernel do when, by the regions that its source names."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from prism_bench.cli import options
+from prism_bench.cli.measuring import TunedOption, configured
+from prism_bench.cli.options import CASE_SECONDS, TimeoutOption, limited
+from prism_bench.errors import BackendUnavailable, UsageError
+
+if TYPE_CHECKING:  # these take long to load
+    from prism_bench.backends import Backend
+    from prism_bench.spec.case import Case
+
+_PAIRS = 21  # of launches without and with probes: the fewest whose median has a 95 % interval well inside the range
+
+_KernelArgument = Annotated[str, typer.Argument(metavar="KERNEL", help="Record this kernel, kernel:variant or case.")]
+_RegionsOption = Annotated[
+    int, typer.Option("--regions", min=64, max=1 << 25, metavar="N", help="Set how many regions the buffer holds.")
+]
+
+
+def command(
+    kernel: _KernelArgument,
+    label: options.LabelOption = None,
+    backend: options.BackendOption = None,
+    regions: _RegionsOption = 1 << 18,
+    tuned: TunedOption = None,
+    output: options.OutputOption = None,
+    timeout: TimeoutOption = CASE_SECONDS,
+    catalogue: options.CatalogueOption = None,
+    json: options.JsonOption = False,
+) -> None:
+    """Record when the warps of a kernel are in which region.
+
+    A source marks its regions by PB_REGION("name"), of #include <prism_bench/regions.cuh>. The table has their times,
+    their spread over warps and multiprocessors, and what recording cost; --output FILE.json writes a trace for
+    Perfetto. Without a GPU the emulator shows order and counts.
+
+    Ends with 2 where a region never closes, or the buffer is too small.
+    """
+    from prism_bench.extensions.timeline.recording import record
+    from prism_bench.extensions.timeline.report import perfetto_trace, timeline_json, timeline_view
+    from prism_bench.io.files import write_atomically
+
+    files = options.written_forms(output, (".json",))
+    opened = _backend(backend, json)
+    case = _case(kernel, label, opened, catalogue, tuned)
+    with options.err().status("recording"), limited(case.name, timeout):
+        recording = record(opened, case, regions, _PAIRS)
+    for path in files.values():
+        write_atomically(path, perfetto_trace(recording))
+        options.remark(f"trace: {path}; ui.perfetto.dev opens it")
+    options.show(lambda: timeline_json(recording), lambda: timeline_view(recording), json=json)
+
+
+def _backend(name: str | None, quiet: bool) -> "Backend":
+    """Return the named backend, else the GPU, else the emulator."""
+    from prism_bench.backends import open_backend
+
+    if name not in (None, "cuda", "emulator"):
+        raise UsageError(f"--backend {name} runs no kernel's code; use cuda or emulator")
+    if name is None:
+        try:
+            opened, reason = open_backend("cuda"), ""
+        except BackendUnavailable as error:
+            opened, reason = open_backend("emulator"), f", because {error}"
+        (options.remark if quiet else options.line)(f"backend {opened.name}: {opened.facts()['device']}{reason}")
+        return opened
+    return options.choose_backend(name, quiet=quiet)
+
+
+def _case(
+    kernel: str, label: list[str] | None, backend: "Backend", catalogue: Path | None, tuned: bool | None
+) -> "Case":
+    """Return the one case that the words choose, by default S1 on a GPU and S0 on the emulator."""
+    labels = options.chosen_labels(label, ("S1",) if backend.name == "cuda" else ("S0",))
+    cases = options.open_catalogue(catalogue).cases([kernel], labels)
+    if ":" not in kernel:
+        cases = [case for case in cases if not case.variant] or cases
+    if len(cases) != 1:
+        names = ", ".join(case.name for case in cases[:5])
+        raise UsageError(f"{kernel} names {len(cases)} cases with {' or '.join(labels)}; name one: {names}")
+    return configured(cases, backend, tuned).cases[0]
