@@ -127,8 +127,8 @@ def refuse_incomplete(capture: Capture, names: Mapping[int, str], buffer: Region
     whole = len(capture.records) + capture.dropped + capture.lost
     if capture.dropped:
         raise UsageError(
-            f"{case}: the buffer has room for {buffer.shards * buffer.regions} regions and {capture.dropped} of {whole} "
-            f"were dropped; use --regions {capture.needed}"
+            f"{case}: {capture.dropped} of {count_text(whole, 'region')} were dropped: the buffer has room for "
+            f"{buffer.shards * buffer.regions}; use --regions {capture.needed}"
         )
     unclosed = capture.records[(capture.records["place"] & UNCLOSED) != 0]
     if len(unclosed):
@@ -202,6 +202,11 @@ class ProbeCost:
     def is_high(self) -> bool:
         """Return whether the probes change the kernel too much for its times to be taken as they are."""
         return self.share > _MOST_COST
+
+    @property
+    def is_resolved(self) -> bool:
+        """Return whether the launches show that probes cost time at all."""
+        return self.interval is not None and self.interval[0] > 0
 
     @property
     def per_event(self) -> float:
@@ -296,7 +301,7 @@ def _verify(backend: Backend, runnable: Runnable) -> None:
     after = runnable.arrays(names)
     if all(bool((after[name].view(xp.uint8) == before[name].view(xp.uint8)).all()) for name in names):
         raise UsageError(
-            f"{case.name}: the kernel stores nothing in its outputs, so the compiler may remove the work whose time its "
-            "regions would show"
+            f"{case.name}: the kernel stores nothing in its outputs, so the compiler may remove the work whose time "
+            "its regions would show"
         )
     raise VerificationFailed(complaint(case, backend.name, entries))

@@ -100,7 +100,10 @@ def timeline_of(records: np.ndarray, names: Mapping[int, str], clock: float | No
     multiprocessor, warp = place >> 5, place & 31
     end, mismatch = _times(records, multiprocessor, clock) if clock else (records["end"].astype(np.float64), 0.0)
     begin = end - records["length"] * (1e9 / clock if clock else 1.0)
-    begin, end = begin - begin.min(), end - begin.min()
+    if clock:
+        begin, end = begin - begin.min(), end - begin.min()
+    else:  # lanes that do not record count, too
+        begin, end = np.unique((begin, end), return_inverse=True)[1].reshape(2, -1).astype(np.float64)
     launch, block = np.unique(records["grid"], return_inverse=True)[1], records["block"].astype(np.int64)
     order = np.lexsort((-end, begin, warp, block, launch))
     columns = (region, begin, end, launch, block, warp, multiprocessor)
@@ -127,8 +130,8 @@ def _times(records: np.ndarray, multiprocessor: np.ndarray, clock: float) -> tup
     mismatch = float(np.percentile(np.abs(ends - device), 95))
     if mismatch > max(_LEAST_MISMATCH, _MOST_MISMATCH * float(np.ptp(ends))):
         raise MeasurementInvalid(
-            f"clocks of the multiprocessors do not agree: regions miss the device's clock by {time_text(mismatch * 1e-9)}; "
-            "the SM clock changed in the launch, or it took longer than 2 s"
+            f"clocks of the multiprocessors do not agree: regions miss the device's clock by "
+            f"{time_text(mismatch * 1e-9)}; the SM clock changed in the launch, or it took longer than 2 s"
         )
     return ends, mismatch
 

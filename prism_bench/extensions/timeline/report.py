@@ -26,45 +26,59 @@ def timeline_view(recording: Recording) -> RenderableType:
     notes = [Text(note, "yellow") for note in recording.notes]
     if recording.cost and recording.cost.is_high:
         cost[0].stylize("yellow")
-        return Group(*cost, *notes, _table(recording), *_below(recording))
-    return Group(_table(recording), *_below(recording), *cost, *notes)
+        return Group(*cost, *notes, *_table(recording))
+    return Group(*_table(recording), *cost, *notes)
 
 
 def cost_text(cost: ProbeCost) -> str:
     """Return what the probes cost, in all and for each event."""
     interval = f", 95 % interval {change_range_text(*(1 + each for each in cost.interval))}" if cost.interval else ""
     verdict = "more than 5 %, so its regions are longer than without them" if cost.is_high else "at most 5 %"
+    events = f"by the {count_text(cost.events, 'event')} of the busiest warp's place"
+    each = f"{cost.per_event * 1e9:.1f} ns an event, {events}" if cost.is_resolved else "which is within the noise"
     return (
         f"the probes change the kernel by {change_text(1 + cost.share)} ({verdict}): {time_text(median(cost.plain))} "
-        f"without, {time_text(median(cost.probed))} with them ({count_text(len(cost.plain), 'pair')}{interval}); "
-        f"{cost.per_event * 1e9:.1f} ns an event at the busiest warp's place, which has {count_text(cost.events, 'event')}"
+        f"without, {time_text(median(cost.probed))} with them ({count_text(len(cost.plain), 'pair')}{interval}), {each}"
     )
 
 
-def _table(recording: Recording) -> RenderableType:
-    title = f"{recording.case} on {recording.device}: {count_text(len(recording.timeline), 'region')}"
-    table, partners = rows(recording.timeline), _partners(recording)
-    counts = [FittedColumn("region"), *(FittedColumn(name, numbers=True) for name in ("count", "blocks", "warps"))]
-    if not recording.timeline.is_timed:
-        columns = [*counts, FittedColumn("inside")]
-        return fitted(title, columns, [((*_counts(row), row.inside), None) for row in table])
-    timed = [FittedColumn(name, numbers=True) for name in ("share", "median", "5 to 95 %")]
-    spread = [FittedColumn("slowest warp", numbers=True, goes=2), FittedColumn("slowest SM", numbers=True, goes=1)]
-    columns = [*counts, *timed, *spread, FittedColumn("inside", goes=3), FittedColumn("meanwhile", goes=4)]
-    return fitted(title, columns, [(_cells(row, partners), None) for row in table])
-
-
-def _counts(row: RegionRow) -> tuple[str, ...]:
-    return row.name, f"{row.count:,}", f"{row.blocks:,}", str(row.warps)
+def _table(recording: Recording) -> Iterator[RenderableType]:
+    timeline, partners = recording.timeline, _partners(recording)
+    yield Text(f"{recording.case} on {recording.device}: {count_text(len(timeline), 'region')}", "bold")
+    columns = [FittedColumn("region"), *(FittedColumn(name, numbers=True) for name in ("count", "blocks", "warps"))]
+    if timeline.is_timed:
+        columns += [FittedColumn(name, numbers=True) for name in ("share", "median", "5 to 95 %")]
+        columns += [
+            FittedColumn("slowest warp", numbers=True, goes=2),
+            FittedColumn("slowest SM", numbers=True, goes=1),
+        ]
+        columns += [FittedColumn("meanwhile", goes=4)]
+    columns += [FittedColumn("inside", goes=3)]
+    yield fitted("", columns, [(_cells(row, partners), None) for row in rows(timeline)])
+    if timeline.is_timed:
+        yield Text(
+            "share: of the warps' time between first and last region, without regions inside; slowest: longest total "
+            "against the median; meanwhile: share of its time in which another warp of the block is in that region",
+            "dim",
+        )
+        yield Text(f"times of two multiprocessors agree within {time_text(timeline.mismatch * 1e-9)}", "dim")
 
 
 def _cells(row: RegionRow, partners: dict[str, str]) -> tuple[str, ...]:
-    low, middle, high = (time_text((value or 0.0) * 1e-9) for value in (row.low, row.middle, row.high))
+    counts = (row.name, f"{row.count:,}", f"{row.blocks:,}", str(row.warps))
+    if row.low is None or row.middle is None or row.high is None:
+        return (*counts, row.inside)
+    low, middle, high = (time_text(value * 1e-9) for value in (row.low, row.middle, row.high))
     spreads = (_slowest(row.over_warps), _slowest(row.over_multiprocessors))
     return (
-        *_counts(row), share_text(row.share), middle, f"{low} to {high}", *spreads, row.inside,
+        *counts,
+        share_text(row.share),
+        middle,
+        f"{low} to {high}",
+        *spreads,
         partners.get(row.name, ""),
-    )  # fmt: skip
+        row.inside,
+    )
 
 
 def _slowest(spread: Spread | None) -> str:
@@ -77,16 +91,6 @@ def _partners(recording: Recording) -> dict[str, str]:
     for (first, second), share in overlaps(recording.timeline).items():
         best[first] = max(best.get(first, (0.0, "")), (share, second))
     return {first: f"{share_text(share)} {second}" for first, (share, second) in best.items() if share}
-
-
-def _below(recording: Recording) -> Iterator[Text]:
-    if recording.timeline.is_timed:
-        yield Text(
-            "share: of the warps' time between first and last region, without regions inside; slowest: longest total "
-            "against the median; meanwhile: share of its time in which another warp of the block is in that region",
-            "dim",
-        )
-        yield Text(f"times of two multiprocessors agree within {time_text(recording.timeline.mismatch * 1e-9)}", "dim")
 
 
 # JSON.

@@ -11,6 +11,11 @@
 #define PB_REGION(name)
 #define PB_REGION_BEGIN(region, name)
 #define PB_REGION_END(region)
+#ifdef CPU_CUDA  // the emulator lists the variables below for every source that includes them
+namespace prism_bench {
+char region_records, region_counts, region_events;
+}
+#endif
 #else
 
 namespace prism_bench {
@@ -49,7 +54,7 @@ __device__ inline void region_write(RegionRecord* where, bool is_kept, RegionRec
 
 #define PB_REGION_REGISTER_(function, name) __device__ inline unsigned function() { return 0; }
 
-#else  // no branches: they would keep the compiler from overlapping the matrix products of warpgroups
+#else
 
 __device__ __forceinline__ unsigned long long region_clock() {
     unsigned long long cycles;
@@ -57,6 +62,7 @@ __device__ __forceinline__ unsigned long long region_clock() {
     return cycles;
 }
 
+// By predicates, since branches may keep the compiler from overlapping matrix products of warpgroups.
 // inc, not add: for an add the compiler would sum up the lanes first and wait for the result at once.
 __device__ __forceinline__ unsigned region_slot(unsigned* count, bool leads) {
     unsigned slot = ~0u;
