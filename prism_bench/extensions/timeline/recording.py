@@ -14,7 +14,7 @@ from prism_bench.backends import Backend, Runnable
 from prism_bench.compilation.languages import BuiltCode, build, build_request
 from prism_bench.compilation.program import cuda_files, is_prebuilt
 from prism_bench.compilation.sources import without_comments
-from prism_bench.errors import BackendUnavailable, SpecError, UsageError, VerificationFailed
+from prism_bench.errors import BackendUnavailable, MeasurementInvalid, SpecError, UsageError, VerificationFailed
 from prism_bench.extensions.timeline.regions import RECORD, UNCLOSED, RegionTimeline, name_of, timeline_of
 from prism_bench.measure.sampling import median_interval
 from prism_bench.record.measurement import Sample
@@ -253,7 +253,10 @@ def record(backend: Backend, case: Case, regions: int, pairs: int) -> Recording:
         samples = timed_pairs(plain, probed, lambda: buffer.clear(probed), _timers(backend), pairs)
         capture = buffer.read(probed)
     refuse_incomplete(capture, names, buffer, case.name)
-    timeline = timeline_of(capture.records, names, samples[-1][1].clock)
+    clock = samples[-1][1].clock
+    if clock is None:
+        raise MeasurementInvalid(f"{case.name}: no multiprocessor's clock was read around the launch")
+    timeline = timeline_of(capture.records, names, clock)
     seconds = [tuple(sample.seconds for sample in side) for side in zip(*samples, strict=True)]
     cost = ProbeCost(seconds[0], seconds[1], timeline.busiest_events)
     requests = [build_request(each, backend.device) for each in (case, probed_case)]

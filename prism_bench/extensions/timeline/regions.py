@@ -83,9 +83,10 @@ class RegionTimeline:
 
 def _group(*columns: np.ndarray) -> np.ndarray:
     """Return a number from 0 for each row, equal for rows with equal values."""
-    if not len(columns[0]):
-        return np.zeros(0, np.int64)
-    return np.unique(np.stack(columns), axis=1, return_inverse=True)[1].reshape(-1)
+    code = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        code = code * (int(column.max(initial=0)) + 1) + column
+    return np.unique(code, return_inverse=True)[1]
 
 
 def name_of(region: int, names: Mapping[int, str]) -> str:

@@ -48,7 +48,7 @@ ROLES = """{
 BODIES = {
     "roles": ROLES,
     "elected": "{ " + AT + ' y[at] = 2 * x[at]; if (threadIdx.x == 70) { PB_REGION("one thread"); } }',
-    "unclosed": "{ " + AT + ' PB_REGION_BEGIN(open, "open"); y[at] = 2 * x[at]; if (at >= 0) return; PB_REGION_END(open); }',
+    "unclosed": "{ " + AT + ' y[at] = 2 * x[at]; PB_REGION_BEGIN(gap, "open"); if (n) return; PB_REGION_END(gap); }',
     "silent": '{ PB_REGION("work"); if (x[0] > 1e30f) y[0] = n; }',
     "wrong": '{ PB_REGION("work"); y[blockIdx.x * 128 + threadIdx.x] = n; }',
     "untaken": "{ " + AT + ' y[at] = 2 * x[at]; if (n < 0) { PB_REGION("never"); y[at] = 0; } }',
