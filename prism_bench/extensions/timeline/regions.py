@@ -24,7 +24,7 @@ class RegionTimeline:
 
     `begin` and `end` are nanoseconds since the first region or, not `is_timed`, numbers of events. `region` indexes
     `names`, `launch` counts the launches, `parent` is the index of the region of the same warp around it, or -1.
-    `mismatch` says how far, in nanoseconds, clocks of two multiprocessors may be apart (95 % of the regions).
+    `mismatch` is how far, in nanoseconds, the times of 95 % of the regions miss the clock of the device.
     """
 
     names: tuple[str, ...]
@@ -71,7 +71,7 @@ class RegionTimeline:
         for key in np.lexsort((first, home)):
             taken = ends.setdefault(int(home[key]), [])
             free = next((place for place, end in enumerate(taken) if end <= first[key]), len(taken))
-            taken[free : free + 1] = [last[key]]
+            taken[free : free + 1] = [float(last[key])]
             slots[key] = free
         return slots[self.block_key]
 
@@ -90,7 +90,7 @@ def _group(*columns: np.ndarray) -> np.ndarray:
 
 
 def name_of(region: int, names: Mapping[int, str]) -> str:
-    """Return a region's name; its id where the source builds the name by a macro of its own."""
+    """Return a region's name; its id where the source builds the name by another macro."""
     return names.get(region, f"region {region:#010x}")
 
 
@@ -119,8 +119,8 @@ def timeline_of(records: np.ndarray, names: Mapping[int, str], clock: float | No
 def _times(records: np.ndarray, multiprocessor: np.ndarray, clock: float) -> tuple[np.ndarray, float]:
     """Return the ends in nanoseconds of the device's clock, and how far they miss it.
 
-    A multiprocessor counts cycles from a beginning of its own: the median distance of its regions from the device's
-    clock, which moves in coarse steps, tells where that is.
+    Each multiprocessor counts its cycles from another time, which is the median distance of its regions from the
+    device's clock. That clock moves in coarse steps.
     """
     device = (records["global"] - records["global"][0]).astype(np.int32).astype(np.float64)
     ends = np.empty(len(records))
@@ -188,11 +188,11 @@ class RegionRow:
 
 def rows(timeline: RegionTimeline) -> list[RegionRow]:
     """Return the table's rows, in the order in which regions are entered for the first time."""
-    own = timeline.length.copy()
+    net = timeline.length.copy()
     nested = timeline.parent >= 0
-    np.subtract.at(own, timeline.parent[nested], timeline.length[nested])
+    np.subtract.at(net, timeline.parent[nested], timeline.length[nested])
     whole = _warp_time(timeline)
-    table = [_row(timeline, number, own, whole) for number in range(len(timeline.names))]
+    table = [_row(timeline, number, net, whole) for number in range(len(timeline.names))]
     return sorted(table, key=lambda row: row.first)
 
 
@@ -204,7 +204,7 @@ def _warp_time(timeline: RegionTimeline) -> float:
     return float((last - first).sum())
 
 
-def _row(timeline: RegionTimeline, number: int, own: np.ndarray, whole: float) -> RegionRow:
+def _row(timeline: RegionTimeline, number: int, net: np.ndarray, whole: float) -> RegionRow:
     here = timeline.region == number
     around = timeline.parent[here]
     outer = sorted({timeline.names[region] for region in timeline.region[around[around >= 0]]})
@@ -220,7 +220,7 @@ def _row(timeline: RegionTimeline, number: int, own: np.ndarray, whole: float) -
         return row
     low, middle, high = np.percentile(timeline.length[here], (5, 50, 95))
     spreads = [_spread(keys[here], timeline.length[here]) for keys in (timeline.warp_key, timeline.multiprocessor)]
-    share = float(own[here].sum()) / whole if whole else 0.0
+    share = float(net[here].sum()) / whole if whole else 0.0
     counted = (row.name, row.count, row.blocks, row.warps, row.inside, row.first)
     return RegionRow(*counted, share, float(low), float(middle), float(high), *spreads)
 

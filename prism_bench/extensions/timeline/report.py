@@ -15,7 +15,7 @@ from prism_bench.io.documents import json_text
 from prism_bench.report.terminal.tables import FittedColumn, fitted
 from prism_bench.units import change_range_text, change_text, count_text, share_text, time_text
 
-_NO_TIMES = "no times: the emulator runs warps in an order of its own; order and counts are those of the source"
+_NO_TIMES = "no times: the emulator runs warps in its own order; order and counts are those of the source"
 
 # Terminal.
 
@@ -61,7 +61,8 @@ def _table(recording: Recording) -> Iterator[RenderableType]:
             "against the median; meanwhile: share of its time in which another warp of the block is in that region",
             "dim",
         )
-        yield Text(f"times of two multiprocessors agree within {time_text(timeline.mismatch * 1e-9)}", "dim")
+        mismatch = time_text(timeline.mismatch * 1e-9)
+        yield Text(f"95 % of the regions miss the device's clock by at most {mismatch}", "dim")
 
 
 def _cells(row: RegionRow, partners: dict[str, str]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ def test_the_emulator_shows_order_and_counts_and_no_times(shell, catalogue, tmp_
     answer = shell("timeline", "roles", *catalogue, "--output", tmp_path / "trace.json")
     assert 0 == answer.code, answer.err
     assert "roles[n=6] on emulated on" in answer.out and "96 regions" in answer.out
-    assert "no times: the emulator runs warps in an order of its own" in answer.out
+    assert "no times: the emulator runs warps in its own order" in answer.out
     assert "ns" not in answer.out.split() and "us" not in answer.out.split()
     assert f"trace: {tmp_path}/trace.json" in answer.err
     trace = json.loads((tmp_path / "trace.json").read_text())
