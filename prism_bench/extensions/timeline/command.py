@@ -9,6 +9,7 @@ from prism_bench.cli import options
 from prism_bench.cli.measuring import TunedOption, configured
 from prism_bench.cli.options import CASE_SECONDS, TimeoutOption, limited
 from prism_bench.errors import BackendUnavailable, UsageError
+from prism_bench.units import count_text
 
 if TYPE_CHECKING:  # these take long to load
     from prism_bench.backends import Backend
@@ -16,30 +17,26 @@ if TYPE_CHECKING:  # these take long to load
 
 _PAIRS = 21  # of launches without and with probes: the fewest whose median has a 95 % interval well inside the range
 
-_KernelArgument = Annotated[str, typer.Argument(metavar="KERNEL", help="Record this kernel, kernel:variant or case.")]
-_RegionsOption = Annotated[
-    int, typer.Option("--regions", min=64, max=1 << 25, metavar="N", help="Set how many regions the buffer holds.")
-]
+_KernelArgument = Annotated[str, typer.Argument(metavar="KERNEL", help="Choose the kernel, kernel:variant or case.")]
 
 
 def command(
     kernel: _KernelArgument,
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
-    regions: _RegionsOption = 1 << 18,
     tuned: TunedOption = None,
     output: options.OutputOption = None,
     timeout: TimeoutOption = CASE_SECONDS,
     catalogue: options.CatalogueOption = None,
     json: options.JsonOption = False,
 ) -> None:
-    """Record when the warps of a kernel are in which region.
+    """Time the regions that a kernel's source names, by warp.
 
     A source marks its regions by PB_REGION("name"), of #include <prism_bench/regions.cuh>. The table has their times,
     their spread over warps and multiprocessors, and what recording cost; --output FILE.json writes a trace for
     Perfetto. Without a GPU the emulator shows order and counts.
 
-    Ends with 2 where a region never closes, or the buffer is too small.
+    Ends with 2 where a region never closes, or more are entered than 16 million.
     """
     from prism_bench.extensions.timeline.recording import record
     from prism_bench.extensions.timeline.report import perfetto_trace, timeline_json, timeline_view
@@ -49,7 +46,7 @@ def command(
     opened = _backend(backend, json)
     case = _case(kernel, label, opened, catalogue, tuned)
     with options.err().status("recording"), limited(case.name, timeout):
-        recording = record(opened, case, regions, _PAIRS)
+        recording = record(opened, case, _PAIRS)
     for path in files.values():
         write_atomically(path, perfetto_trace(recording))
         options.remark(f"trace: {path}; ui.perfetto.dev opens it")
@@ -61,7 +58,7 @@ def _backend(name: str | None, quiet: bool) -> "Backend":
     from prism_bench.backends import open_backend
 
     if name not in (None, "cuda", "emulator"):
-        raise UsageError(f"--backend {name} runs no kernel's code; use cuda or emulator")
+        raise UsageError(f"--backend {name}: no kernel's code runs there; use cuda or emulator")
     if name is None:
         try:
             opened, reason = open_backend("cuda"), ""
@@ -82,5 +79,7 @@ def _case(
         cases = [case for case in cases if not case.variant] or cases
     if len(cases) != 1:
         names = ", ".join(case.name for case in cases[:5])
-        raise UsageError(f"{kernel} names {len(cases)} cases with {' or '.join(labels)}; name one: {names}")
+        raise UsageError(
+            f"{kernel} names {count_text(len(cases), 'case')} with {' or '.join(labels)}; name one: {names}"
+        )
     return configured(cases, backend, tuned).cases[0]

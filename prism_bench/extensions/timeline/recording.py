@@ -64,6 +64,7 @@ def region_names(case: Case) -> dict[int, str]:
 
 _LINE = 32  # words from one shard's count to the next
 _MOST_SHARDS = 64
+_FIRST_REGIONS, _MOST_REGIONS = 1 << 16, 1 << 24  # of 32 bytes
 _VARIABLES = ("region_records", "region_counts")
 
 
@@ -128,7 +129,7 @@ def refuse_incomplete(capture: Capture, names: Mapping[int, str], buffer: Region
     if capture.dropped:
         raise UsageError(
             f"{case}: {capture.dropped} of {count_text(whole, 'region')} were dropped: the buffer has room for "
-            f"{buffer.shards * buffer.regions}; use --regions {capture.needed}"
+            f"{buffer.shards * buffer.regions}, and {capture.needed} are needed; record a smaller workload"
         )
     unclosed = capture.records[(capture.records["place"] & UNCLOSED) != 0]
     if len(unclosed):
@@ -230,29 +231,34 @@ class Recording:
     notes: tuple[str, ...] = ()
 
 
-def record(backend: Backend, case: Case, regions: int, pairs: int) -> Recording:
-    """Return the regions of a verified launch; on a GPU with the cost of the probes by that many pairs of launches.
+def record(
+    backend: Backend, case: Case, pairs: int, regions: int = _FIRST_REGIONS, most: int = _MOST_REGIONS
+) -> Recording:
+    """Return the regions of a launch; on a GPU with the cost of the probes by that many pairs of launches.
 
-    Raise UsageError where regions are missing, never close or are dropped, and where the kernel writes no output.
+    The buffer has room for that many `regions`, or for as many as a launch enters, at most `most`. Raise UsageError
+    where regions are missing, never close or are dropped, and where the kernel writes no output.
     """
     names = region_names(case)
     buffer = RegionBuffer.of(case, backend.device, regions)
     probed_case, inputs = buffer.probed(case), case.inputs()
     with ExitStack() as stack:
         probed = stack.enter_context(backend.prepare(probed_case, inputs))
-        _verify(backend, probed)
-        probed.reset(inputs)
         buffer.clear(probed)
-        device = str(backend.facts()["device"])
-        if backend.name == "emulator":
-            probed()
-            capture = buffer.read(probed)
-            refuse_incomplete(capture, names, buffer, case.name)
-            return Recording(case.name, backend.name, device, buffer, timeline_of(capture.records, names, None))
-        plain = stack.enter_context(backend.prepare(case, inputs))
-        samples = timed_pairs(plain, probed, lambda: buffer.clear(probed), _timers(backend), pairs)
+        probed()
         capture = buffer.read(probed)
+        if not capture.dropped:
+            _verify(backend, probed)
+            if backend.name != "emulator":
+                plain = stack.enter_context(backend.prepare(case, inputs))
+                samples = timed_pairs(plain, probed, lambda: buffer.clear(probed), _timers(backend), pairs)
+                capture = buffer.read(probed)
+    if capture.dropped and capture.needed <= most:  # a fourth more, since blocks may share out their work in other ways
+        return record(backend, case, pairs, min(most, capture.needed * 5 // 4), most)
     refuse_incomplete(capture, names, buffer, case.name)
+    device = str(backend.facts()["device"])
+    if backend.name == "emulator":
+        return Recording(case.name, backend.name, device, buffer, timeline_of(capture.records, names, None))
     clock = samples[-1][1].clock
     if clock is None:
         raise MeasurementInvalid(f"{case.name}: no multiprocessor's clock was read around the launch")
@@ -274,7 +280,7 @@ def _timers(backend: Backend) -> Timers:
     from prism_bench.backends.cuda.timers import ColdTimer
 
     if not isinstance(backend, CudaBackend):
-        raise BackendUnavailable(f"backend {backend.name} runs no kernel's code; use cuda or emulator")
+        raise BackendUnavailable(f"no kernel's code runs on the backend {backend.name}; use cuda or emulator")
     return lambda runnable, prepare: ColdTimer(backend.harness, runnable, prepare)
 
 

@@ -27,7 +27,7 @@ def roles(emulator, tmp_path_factory):
     """The recording of 6 blocks whose warps have two roles."""
     folder = tmp_path_factory.mktemp("roles")
     write(folder, "roles")
-    return record(emulator, case_of(folder, "roles"), 1 << 10, 1)
+    return record(emulator, case_of(folder, "roles"), 1, 1 << 10)
 
 
 def test_ids_are_those_of_fnv_1a():
@@ -60,7 +60,7 @@ def test_regions_are_in_the_order_of_the_source(roles):
 
 def test_one_thread_that_goes_alone_records(emulator, tmp_path):
     write(tmp_path, "elected")
-    timeline = record(emulator, case_of(tmp_path, "elected"), 64, 1).timeline
+    timeline = record(emulator, case_of(tmp_path, "elected"), 1).timeline
     assert (("one thread",), [2] * 6) == (timeline.names, timeline.warp.tolist())
 
 
@@ -74,7 +74,7 @@ def test_a_kernel_is_verified_with_its_regions_off(emulator, tmp_path):
 @pytest.mark.thorough
 def test_a_chain_of_the_catalogue_is_recorded(emulator, tmp_path):
     copy(tmp_path, "active_inference_chain:full")
-    timeline = record(emulator, case_of(tmp_path, "active_inference_chain:full"), 1 << 12, 1).timeline
+    timeline = record(emulator, case_of(tmp_path, "active_inference_chain:full"), 1).timeline
     assert {"gradient", "sum up"} == {*timeline.names}
     final = timeline.block[timeline.region == timeline.names.index("sum up")]
     assert 1 == len({*final}), "the last block alone adds up"
@@ -87,7 +87,12 @@ def test_a_chain_of_the_catalogue_is_recorded(emulator, tmp_path):
     ("name", "regions", "error", "words"),
     [
         ("unclosed", 64, UsageError, r"region 'open' never closes in block 0, warp 0 \(24 of 24 regions\)"),
-        ("roles", 64, UsageError, r"of 96 regions were dropped: the buffer has room for 64; use --regions 1\d\d"),
+        (
+            "roles",
+            64,
+            UsageError,
+            r"of 96 regions were dropped: the buffer has room for 64, and 128 are needed; record a",
+        ),
         ("silent", 64, UsageError, "stores nothing in its outputs"),
         ("wrong", 64, VerificationFailed, r"wrong.n=6. on emulator: y"),
         ("untaken", 64, UsageError, "its launches entered no region"),
@@ -97,17 +102,14 @@ def test_a_chain_of_the_catalogue_is_recorded(emulator, tmp_path):
 def test_a_sentence_for_what_cannot_be_recorded(emulator, tmp_path, name, regions, error, words):
     write(tmp_path, name)
     with pytest.raises(error, match=words) as raised:
-        record(emulator, case_of(tmp_path, name), regions, 1)
+        record(emulator, case_of(tmp_path, name), 1, regions, 64)
     assert "\n" not in str(raised.value)
 
 
-def test_the_number_that_a_small_buffer_asks_for_is_enough(emulator, tmp_path):
+def test_a_buffer_that_is_too_small_grows(emulator, tmp_path):
     write(tmp_path, "roles")
-    case = case_of(tmp_path, "roles")
-    with pytest.raises(UsageError) as raised:
-        record(emulator, case, 64, 1)
-    enough = int(str(raised.value).rpartition(" ")[2])
-    assert 96 == len(record(emulator, case, enough, 1).timeline)
+    recording_ = record(emulator, case_of(tmp_path, "roles"), 1, 64)
+    assert (96, RegionBuffer(4, 40)) == (len(recording_.timeline), recording_.buffer)
 
 
 def test_a_warp_that_ends_in_a_region_is_missed(emulator, tmp_path):
@@ -133,7 +135,7 @@ def test_two_names_with_one_id_are_refused(tmp_path, monkeypatch):
 def test_a_source_without_the_header_is_refused_by_the_compiler(emulator, tmp_path):
     write(tmp_path, "roles", head="\n")
     with pytest.raises(CompilationFailed):
-        record(emulator, case_of(tmp_path, "roles"), 64, 1)
+        record(emulator, case_of(tmp_path, "roles"), 1)
 
 
 @pytest.mark.parametrize(("blocks", "shards"), [(1, 1), (6, 4), (64, 64), (100_000, 64)])
@@ -170,7 +172,7 @@ def planted(emulator, monkeypatch):
         monkeypatch.setattr(recording, "_timers", lambda _: timer)
         monkeypatch.setattr(recording, "build", lambda request: request)
         monkeypatch.setattr(recording, "code_notes", lambda *builds: [f"{len(builds)} builds"])
-        yield lambda case: record(Planted(), case, 1 << 10, 9)
+        yield lambda case: record(Planted(), case, 9)
 
     return recorded
 

@@ -53,8 +53,10 @@ def test_without_a_gpu_the_emulator_is_used_and_the_reason_printed(shell, catalo
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["roles", "--regions", "64"], "of 96 regions were dropped"),
-        (["roles", "--backend", "numpy_reference"], "--backend numpy_reference runs no kernel's code; use cuda or"),
+        (
+            ["roles", "--backend", "numpy_reference"],
+            "--backend numpy_reference: no kernel's code runs there; use cuda or",
+        ),
         (["roles", "--output", "trace.svg"], "its ending is none of .json"),
         (["planted"], "planted names 2 cases with S0; name one: "),
         (["rules"], "unknown kernel, family or case 'rules'; did you mean roles"),
