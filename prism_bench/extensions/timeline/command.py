@@ -32,8 +32,8 @@ def command(
 ) -> None:
     """Time the regions that a kernel's source names, by warp.
 
-    A source marks its regions by PB_REGION("name"), of #include <prism_bench/regions.cuh>. The table has their times,
-    their spread over warps and multiprocessors, and what recording cost; --output FILE.json writes a trace for
+    A source names a region by PB_REGION("name") after #include <prism_bench/regions.cuh>. The table has the times of
+    regions, their spread over warps and multiprocessors, and what recording cost; --output FILE.json writes a trace for
     Perfetto. Without a GPU the emulator shows order and counts.
 
     Ends with 2 where a region never closes, or more are entered than 16 million.

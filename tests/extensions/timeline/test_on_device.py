@@ -45,7 +45,7 @@ def test_copies_of_our_kernels_are_recorded(device, tmp_path, kernel):
     assert len(rows(recording.timeline)) >= 2
     if kernel == "tensor_core_matmul":
         shares = overlaps(recording.timeline)
-        assert 0.5 < shares["copy", "multiply"], "the copying thread works while warpgroups multiply"
+        assert 0.2 < shares["copy", "multiply"], "the copying thread works while warpgroups multiply"
 
 
 def test_an_event_of_long_regions_takes_at_most_50_ns(device, tmp_path):

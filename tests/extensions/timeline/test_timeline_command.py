@@ -48,6 +48,8 @@ def test_without_a_gpu_the_emulator_is_used_and_the_reason_printed(shell, catalo
     answer = shell("timeline", "roles", *catalogue[:2])
     assert (0, True) == (answer.code, answer.out.startswith("backend emulator: "))
     assert "because no device here" in answer.out
+    refused = shell("timeline", "roles", *catalogue[:2], "--backend", "cuda")
+    assert (2, "", "prism-bench: no device here\n") == (refused.code, refused.out, refused.err)
 
 
 @pytest.mark.parametrize(
