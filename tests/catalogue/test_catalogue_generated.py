@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.catalogue import discover
+from prism_bench.extension import header_folders
 from prism_bench.io.files import default_folder, shared_with
 
 TOYS = Path(__file__).parents[1] / "toys"
@@ -54,5 +55,5 @@ def test_generated_specs_share_python_and_headers_of_their_catalogue(folder):
     (folder / "include" / "shared.py").write_text("AXIS = 1\n")
     (folder / "arith" / "made.py").write_text("from ..include.shared import AXIS\n" + SPEC)
     assert () == discover(folder).problems
-    shared = (folder / "include", default_folder() / "include")
+    shared = (folder / "include", default_folder() / "include", *header_folders())
     assert shared == shared_with(made / "made.cu") == shared_with(folder / "arith" / "double.cu")

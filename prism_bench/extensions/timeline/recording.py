@@ -145,7 +145,7 @@ def refuse_incomplete(capture: Capture, names: Mapping[int, str], buffer: Region
             "exit or trap"
         )
     if not whole:
-        raise UsageError(f"{case}: its launches entered no region")
+        raise UsageError(f"{case}: its launches entered no region; on the emulator they are those for CPU_CUDA")
 
 
 # Cost of the probes, in machine code and in time.
@@ -308,8 +308,8 @@ def _verify(backend: Backend, runnable: Runnable) -> None:
     runnable.reset(runnable.inputs)
     before: dict[str, Any] = {name: array.copy() for name, array in runnable.arrays(names).items()}
     runnable()
-    after = runnable.arrays(names)
-    if all(bool((after[name].view(xp.uint8) == before[name].view(xp.uint8)).all()) for name in names):
+    pairs = [(array.reshape(-1), before[name].reshape(-1)) for name, array in runnable.arrays(names).items()]
+    if all(bool((after.view(xp.uint8) == held.view(xp.uint8)).all()) for after, held in pairs):
         raise UsageError(
             f"{case.name}: the kernel stores nothing in its outputs, so the compiler may remove the work whose time "
             "its regions would show"
