@@ -191,3 +191,36 @@ def test_the_cost_is_that_of_pairs_of_launches(planted, tmp_path):
     assert pytest.approx(0.9e-6 / cost.events) == cost.per_event
     assert ("2 builds",) == recording_.notes
     assert 0 == timeline.begin.min()
+
+
+def test_a_launch_that_was_not_held_is_repeated_with_an_empty_buffer():
+    """A second try in the same window would add the regions of the first one."""
+    from prism_bench.backends.cuda.backend import CudaBackend
+    from prism_bench.backends.cuda.timers import StreamNotHeld
+
+    class Harness:
+        def __init__(self, stalls):
+            self.stalls, self.calls = stalls, []
+
+        def forget_persisting(self):
+            self.calls.append("forget")
+
+        def timed(self, call, cold, tries):
+            call()
+            self.stalls -= 1
+            if self.stalls >= 0:
+                raise StreamNotHeld("late")
+            return cold, tries
+
+    backend = CudaBackend.__new__(CudaBackend)
+    for stalls in (0, 2, 3):
+        harness = backend.harness = Harness(stalls)
+        sample = recording._timers(backend)(
+            lambda: harness.calls.append("launch"), lambda: harness.calls.append("clear")
+        )
+        if stalls == 3:
+            with pytest.raises(StreamNotHeld):
+                sample()
+        else:
+            assert (True, 1) == sample()
+            assert ["forget", "clear", "launch"] * (stalls + 1) == harness.calls
