@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
@@ -292,6 +292,7 @@ def _own_content() -> str:
 # which are checked where the kernel begins, and barriers in inline PTX, `bar.sync` and `bar.arrive`.
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"][^\n]*$')
+_HAS_INCLUDE = re.compile(r'__has_include\s*\(\s*([<"])([^>"\n]+)[>"]\s*\)')
 _LINE = re.compile(r'^#line (\d+) "(.*)"$')
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\\n|\\.)*", re.MULTILINE)
 _ONCE = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once\b.*$")
@@ -456,8 +457,13 @@ class _Flattener:
                 lines.append(self._include(include[1], include[2].strip(), folder, f'#line {number} "{name}"'))
                 lines.append(f'#line {number + 1} "{name}"')
             else:
-                lines.append("" if _ONCE.match(line) else line)
+                lines.append("" if _ONCE.match(line) else _HAS_INCLUDE.sub(partial(self._has, folder), line))
         return "\n".join(lines)
+
+    def _has(self, folder: Path, asked: re.Match[str]) -> str:
+        """Return 1 for a file that the reader finds; the compiler, which lacks these folders, answers for the others."""
+        folders = [folder, *self.include_dirs] if asked[1] == '"' else self.include_dirs
+        return asked[0] if first_in(folders, asked[2].strip()) is None else "1"
 
     def _include(self, bracket: str, name: str, folder: Path, line_directive: str) -> str:
         """Return the included file's text, or lines that replace the include."""

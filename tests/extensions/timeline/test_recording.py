@@ -1,6 +1,7 @@
 """Recordings: on the emulator order and counts, on a planted device times and costs, and what is refused."""
 
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from prism_bench.extensions.timeline import recording
 from prism_bench.extensions.timeline.recording import RegionBuffer, record, region_id, region_names
 from prism_bench.record.measurement import Sample
 from prism_bench.spec.case import Device
-from tests.extensions.timeline.placed import AT, case_of, copy, write
+from tests.extensions.timeline.placed import AT, HEAD, case_of, copy, write
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,12 @@ def test_a_kernel_is_verified_with_its_regions_off(emulator, tmp_path):
 
     write(tmp_path, "roles")
     assert passed(verify(emulator, case_of(tmp_path, "roles"), (0,)))
+
+
+def test_a_header_that_is_included_where_it_is_found_is_found(emulator, tmp_path):
+    guarded = f"#if __has_include(<prism_bench/regions.cuh>)\n{HEAD}#else\n#define PB_REGION(name)\n#endif\n"
+    write(tmp_path, "elected", head=guarded)
+    assert 6 == len(record(emulator, case_of(tmp_path, "elected"), 1).timeline)
 
 
 @pytest.mark.thorough
@@ -193,34 +200,26 @@ def test_the_cost_is_that_of_pairs_of_launches(planted, tmp_path):
     assert 0 == timeline.begin.min()
 
 
-def test_a_launch_that_was_not_held_is_repeated_with_an_empty_buffer():
+@pytest.mark.parametrize("stalls", [0, 2, 3])
+def test_a_launch_that_was_not_held_is_repeated_with_an_empty_buffer(stalls):
     """A second try in the same window would add the regions of the first one."""
     from prism_bench.backends.cuda.backend import CudaBackend
     from prism_bench.backends.cuda.timers import StreamNotHeld
 
-    class Harness:
-        def __init__(self, stalls):
-            self.stalls, self.calls = stalls, []
+    calls = []
 
-        def forget_persisting(self):
-            self.calls.append("forget")
-
-        def timed(self, call, cold, tries):
-            call()
-            self.stalls -= 1
-            if self.stalls >= 0:
-                raise StreamNotHeld("late")
-            return cold, tries
+    def timed(call, cold, tries):
+        call()
+        if calls.count("launch") <= stalls:
+            raise StreamNotHeld("late")
+        return cold, tries
 
     backend = CudaBackend.__new__(CudaBackend)
-    for stalls in (0, 2, 3):
-        harness = backend.harness = Harness(stalls)
-        sample = recording._timers(backend)(
-            lambda: harness.calls.append("launch"), lambda: harness.calls.append("clear")
-        )
-        if stalls == 3:
-            with pytest.raises(StreamNotHeld):
-                sample()
-        else:
-            assert (True, 1) == sample()
-            assert ["forget", "clear", "launch"] * (stalls + 1) == harness.calls
+    backend.harness = SimpleNamespace(timed=timed, forget_persisting=lambda: calls.append("forget"))
+    sample = recording._timers(backend)(lambda: calls.append("launch"), lambda: calls.append("clear"))
+    if stalls == 3:
+        with pytest.raises(StreamNotHeld):
+            sample()
+    else:
+        assert (True, 1) == sample()
+        assert ["forget", "clear", "launch"] * (stalls + 1) == calls
