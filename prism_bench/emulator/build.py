@@ -461,7 +461,7 @@ class _Flattener:
         return "\n".join(lines)
 
     def _has(self, folder: Path, asked: re.Match[str]) -> str:
-        """Return 1 for a file that the reader finds; the compiler, which lacks these folders, answers for the others."""
+        """Return 1 for a file that the reader finds; the compiler, without these folders, answers for others."""
         folders = [folder, *self.include_dirs] if asked[1] == '"' else self.include_dirs
         return asked[0] if first_in(folders, asked[2].strip()) is None else "1"
 
