@@ -396,6 +396,10 @@ class Backend(ABC):
         """Return the ways in which the edge `case` is verified, by name: one, unless the backend has stricter ones."""
         return {self.name: self}
 
+    def orders(self, case: Case) -> "Mapping[str, Backend]":
+        """Return backends that launch `case` in other orders of blocks and threads; empty where a device decides."""
+        return {}
+
     def strict(self, case: Case) -> "Backend | None":
         """Return a backend whose launches of a case have all checks, for a limited time; None without more checks."""
         return None

@@ -91,6 +91,7 @@ def _no_block(case: Case, device: Device) -> str:
 # The emulator as a backend: a kernel's real source on the CPU, under a chosen thread order, watched if asked.
 
 _MOST_FINDINGS = 4  # of one case, one a line
+_SHUFFLES = range(1, 9)  # seeds of random orders; a sum of few numbers is often the same in two orders
 _BRIEF_PATIENCE = 1.0  # seconds of CPU time without progress; in all a launch may take twelve times as long
 
 
@@ -311,6 +312,17 @@ class EmulatorBackend(Backend):
             return {"interpreter": self}
         fast = {f"fast, {order}": EmulatorBackend("fast", order, isolate=self.isolate) for order in ORDERS}
         return {**fast, "race": EmulatorBackend("race", isolate=self.isolate)}
+
+    def orders(self, case: Case) -> dict[str, Backend]:
+        """Return the reverse order and random ones; an interpreter of another language has one order."""
+        if case.spec.language != CUDA or (self.mode, self.order) != ("fast", ORDERS[0]):
+            return {}
+        shuffled = {f"a random order, seed {seed}": self.ordered("shuffled", seed) for seed in _SHUFFLES}
+        return {"the reverse order": self.ordered("reverse", 0), **shuffled}
+
+    def ordered(self, order: str, seed: int) -> "EmulatorBackend":
+        """Return this backend with another order of blocks and threads."""
+        return EmulatorBackend(self.mode, order, seed, self.isolate)
 
     def is_out_of_time(self, finding: LaunchFinding) -> bool:
         """Return whether a finding is only that a brief launch was ended."""

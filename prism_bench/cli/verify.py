@@ -1,10 +1,13 @@
 """`prism-bench verify`: whether the kernels are right, on every backend that works here."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from prism_bench.cli import options
 from prism_bench.cli.measuring import progress_bar
 from prism_bench.cli.options import CASE_SECONDS, TimeoutOption
+from prism_bench.errors import UsageError
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
@@ -21,6 +24,10 @@ def command(
     label: options.LabelOption = None,
     backend: options.BackendOption = None,
     part: options.PartOption = None,
+    bitwise: Annotated[
+        bool,
+        typer.Option("--bitwise", help="Check that a kernel gives the same bits again, and say what changes them."),
+    ] = False,
     timeout: TimeoutOption = CASE_SECONDS,
     catalogue: options.CatalogueOption = None,
     verbose: options.VerboseOption = False,
@@ -32,11 +39,20 @@ def command(
 
     Without --backend, every backend that works here is used. Workloads are S0, on a GPU all of them, unless --label
     chooses others.
+
+    With --bitwise, outputs of right cases are compared bit by bit: over repeated launches, orders of blocks (emulator),
+    configurations of the tuning space, batches, and next to other work (GPU). What a spec promises by bitwise=True and
+    batch_invariant is held, and ends with 1 where it is broken; the rest is reported.
     """
-    from prism_bench.report.terminal.verification import verification_json, verification_view
+    from prism_bench.report.terminal.verification import bitwise_view, verification_json, verification_view
     from prism_bench.run import Settings, lanes_for, run
 
-    names = [name for name in ([backend] if backend else BACKENDS) if _works(name, bool(backend), json)]
+    if bitwise:
+        options.refuse(
+            {f"--backend {backend}": backend == "numpy_reference"}, "it runs no kernel, whose bits could differ"
+        )
+    every = BACKENDS[1:] if bitwise else BACKENDS
+    names = [name for name in ([backend] if backend else every) if _works(name, bool(backend), json)]
     kernels, patterns = options.open_catalogue(catalogue), options.patterns(cases, filter)
     edges, shared = kernels.edges_by_task(patterns), None
     if part is not None:
@@ -53,12 +69,18 @@ def command(
         if name == "numpy_reference" and len(names) > 1 and only_variants:
             continue  # a variant's reference is its kernel's
         with progress_bar() as report:
-            settings = Settings(processes=1, lanes=lanes_for(name), timeout=timeout, peers=False)
+            lanes = lanes_for(name)
+            settings = Settings(processes=1, lanes=lanes, timeout=timeout, peers=False, bitwise=bitwise)
             records[name] = run(kernels, name, chosen, settings, report, timed=False, others=edges)
     options.show(lambda: verification_json(records), lambda: verification_view(records, verbose=verbose), json=json)
+    if bitwise and not json:
+        options.out().print(bitwise_view(records))
     wrong = any(case.status not in ("ok", "skipped") for record in records.values() for case in record.cases)
     if wrong or kernels.problems or not all(record.complete for record in records.values()):
         raise SystemExit(1)
+    entries = [entry for record in records.values() for case in record.cases for entry in case.verification]
+    if bitwise and not any(entry.get("same") is not None for entry in entries):
+        raise UsageError("--bitwise: no case was right on a backend that runs it, so no bits were compared")
     raise SystemExit(2 if any(map(options.was_hindered, records.values())) else 0)
 
 

@@ -10,6 +10,7 @@ from prism_bench.monitor import Blind, Sampler
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult
 from prism_bench.record.schema import JsonTable, Status
+from prism_bench.run.bitwise import BitChecks, peer_checks
 from prism_bench.run.measuring import (
     CPU,
     KERNEL,
@@ -94,6 +95,8 @@ class MeasuringSession:
                 if strict:
                     with strict.prepare(case, known.inputs(case, seeds[0])) as watched:
                         watched()
+            if settings.bitwise and passed(entries):
+                entries = [*entries, *self._bits(runnable)]
             if not passed(entries):
                 return self._judged(case, entries)
             if self._timed:
@@ -134,6 +137,12 @@ class MeasuringSession:
             energy=settings.measures_energy(case, self._process) and not is_control,
             launches=launches,
         )
+
+    def _bits(self, runnable: Runnable) -> list[Entry]:
+        """Return the checks of the bits of a right case and of its peers."""
+        seed = self._settings.seeds_of(runnable.case)[-1]
+        entries = BitChecks(self._backend, runnable, seed).every()
+        return [*entries, *peer_checks(self._backend, runnable, seed, self.peer_begun)]
 
     def _is_unwatched(self, case: Case) -> bool:
         """Return whether this is the only verification of a kernel in which a backend could use its strictest checks.

@@ -38,6 +38,7 @@ _LATER = (
     "known_code",
     "controls",
     "control_processes",
+    "bitwise",
 )  # than the first version
 _TUPLES = ("seeds", "first_process_only", "smallest_only", "peer_first_process_only")
 # Of a control, few samples show the median within what processes differ by.
@@ -74,7 +75,8 @@ class Settings:
     another process would not change who is faster (None: it is measured again). `known_code` has by case the machine
     code whose first call an earlier record has: that of other code is measured. `known_seconds` has by task what its
     verification took in an earlier run; workers do not get it. `controls` has by case the record that it leans on and
-    the digest of its code there (see `controls`); the first `control_processes` measure them, and each its peers.
+    the digest of its code there (see `controls`); the first `control_processes` measure them, and each its peers. With
+    `bitwise`, cases that are right are checked for the same bits, see `run.bitwise`, and so are their peers.
     """
 
     processes: int = 3
@@ -105,6 +107,7 @@ class Settings:
     known_seconds: dict[str, float] = field(default_factory=dict[str, float])
     control_processes: int = 0
     controls: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    bitwise: bool = False
 
     def control_of(self, case: Case, process: int, code: Mapping[str, Any]) -> str | None:
         """Return the name of the record that the case, whose code is this, leans on; None where it is no control."""

@@ -11,6 +11,7 @@ import numpy as np
 from prism_bench.backends import Backend, Runnable
 from prism_bench.backends.emulator import unwritten_text
 from prism_bench.io.installation import host_special
+from prism_bench.run.bitwise import BitChecks
 from prism_bench.spec.case import Case
 from prism_bench.spec.correctness import Allowance
 from prism_bench.spec.dtypes import PAIRS, values_of
@@ -98,12 +99,17 @@ def verify_prepared(
     *,
     random_poison: bool = False,
 ) -> list[Entry]:
-    """Verify a runnable that exists already; it holds the last seed's inputs afterwards, `known` their reference."""
+    """Verify a runnable that exists already; it holds the last seed's inputs afterwards, `known` their reference.
+
+    Of a spec that promises `bitwise`, outputs that are right are compared with those of more launches.
+    """
     golden, known = runnable.case.golden is not None, known or KnownReference()
     first, *others = seeds[:1] if golden else seeds
     entries = _one_seed(backend, runnable, first, known, random_poison=random_poison)
     for seed in others:
         entries += _one_seed(backend, runnable, seed, known, random_poison=True)
+    if runnable.case.spec.bitwise and passed(entries):
+        entries += BitChecks(backend, runnable, [first, *others][-1]).promised()
     return entries
 
 

@@ -6,7 +6,7 @@ A spec imports everything that it is written with from here.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from prism_bench.errors import SpecError, unknown
 from prism_bench.spec import arguments as byname
@@ -62,6 +62,9 @@ class KernelSpec:
     `arithmetic` names the ceiling of the operations: `fp32`, `fp64`, `tensor` (half or bfloat16 on tensor cores),
     `tf32`, `float8`, or `three_tf32` and `three_bfloat16` (FP32 as three and six such products).
     `least_precision` is for `prism-bench judge`: arithmetic below it, such as `tf32` below `fp32`, is refused.
+    `bitwise` promises the same bits on every launch, whatever its order of blocks, configuration, load or board;
+    `batch_invariant` names axes of the workloads along which an index keeps its bits, whatever the others hold and
+    however many there are. `prism-bench verify` holds the first promise, `verify --bitwise` both.
     `traffic_factor` is how many times its compulsory bytes the source may ask of memory (caches serve the rest).
     `chains` are the stages of fusion among the kernel and its variants, distinguished where they differ in precision.
     `before` is for a form that is kept to compare with: the name of the kernel or `kernel:variant` that replaces it. It
@@ -89,6 +92,8 @@ class KernelSpec:
     peer_tolerance: Tolerance | None = None
     least_precision: ArithmeticPrecision | None = None
     looked_at: Mapping[str, str] = field(default_factory=dict[str, str])
+    bitwise: bool = False
+    batch_invariant: tuple[str, ...] = ()
     # What cases have in addition to their workload, and what may vary.
     parameters: Mapping[str, Any] = field(default_factory=dict[str, Any])
     derived: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
@@ -169,6 +174,7 @@ class KernelSpec:
         if self.callable is not None and self.constants:
             raise SpecError(f"{self.label_in_errors}: a callable sets no Constant; '{self.constants[0].name}' is one")
         self._check_tolerances()
+        self._check_promises()
         complaints = (chain.complaint(self.arguments, self.variants) for chain in self.chains)
         complaint = next(filter(None, complaints), None)
         if complaint:
@@ -188,6 +194,23 @@ class KernelSpec:
                     f"Tolerance('relative', relative={number}), absolute({number}), normwise({number}), elementwise() "
                     f"or another one of prism_bench"
                 )
+
+    def _check_promises(self) -> None:
+        """Raise a SpecError unless `bitwise` is a truth value, and `batch_invariant` names axes that batches have."""
+        bitwise, axes = cast("object", self.bitwise), cast("object", self.batch_invariant)
+        if not isinstance(bitwise, bool):
+            raise SpecError(f"{self.label_in_errors}: bitwise is {self.bitwise!r}; it is True or False")
+        if not isinstance(axes, tuple):
+            raise SpecError(f"{self.label_in_errors}: batch_invariant is {axes!r}; it is a tuple of axes: ('rows',)")
+        for axis in self.batch_invariant:
+            where = f"{self.label_in_errors}: batch_invariant names '{axis}'"
+            lacking = next((label for label, workload in self.workloads.items() if axis not in workload), None)
+            if lacking or not self.workloads:
+                known = ", ".join(self.workloads[lacking]) if lacking else ""
+                raise SpecError(f"{where}, which is no axis of workload {lacking or 'S0'}: {known or 'it has none'}")
+            for what, arrays in (("input", self.inputs), ("output", self.outputs)):
+                if not any(axis in array.shape.split() for array in arrays):
+                    raise SpecError(f"{where}, which no {what} has in its shape, as 'x' has rows with '{axis} cols'")
 
     @property
     def source_path(self) -> Path | None:

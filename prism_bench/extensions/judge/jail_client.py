@@ -402,8 +402,8 @@ class JailedModule:
 class JailedEmulator(EmulatorBackend):
     """Emulator backend that builds and launches in a cell."""
 
-    def __init__(self, cell: JailCell, mode: str = "fast", order: str = "forward") -> None:
-        super().__init__(mode, order)
+    def __init__(self, cell: JailCell, mode: str = "fast", order: str = "forward", seed: int = 0) -> None:
+        super().__init__(mode, order, seed)
         self._cell = cell
 
     def prepare(self, case: Case, inputs: Mapping[str, InputArray]) -> Runnable:
@@ -415,6 +415,9 @@ class JailedEmulator(EmulatorBackend):
 
     def watching(self) -> EmulatorBackend:
         return JailedEmulator(self._cell, "race", self.order)
+
+    def ordered(self, order: str, seed: int) -> EmulatorBackend:
+        return JailedEmulator(self._cell, self.mode, order, seed)
 
     def build(self, source: Path, entries: tuple[str, ...], options: tuple[str, ...]) -> JailedModule:
         lacking = self._cell.lacking(source, entries, options)  # of other cases: `prepare` refused those of this case

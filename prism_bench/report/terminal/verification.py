@@ -205,6 +205,49 @@ def _cell(cases: Sequence[CaseResult] | None) -> str | Text:
     return Text.assemble(error, (f"{case.workload_text} {entry['output']}[{place}]", "dim"))
 
 
+# Checks of bits: a row for each case and peer, a column for each check, and what differs with its likely cause.
+
+_CHECKS = ("repeated", "order", "configurations", "batch", "contention", "boards")
+
+
+def bitwise_view(records: Mapping[str, RunRecord]) -> RenderableType:
+    """Return a table of each backend with the launches whose bits were the same, then what differs unpromised.
+
+    Broken promises are among the failures of `verification_view`.
+    """
+    from prism_bench.run.bitwise import difference_text
+
+    parts: list[RenderableType] = []
+    for backend, record in records.items():
+        table = Table(title=f"bits on {backend}: launches that were compared", title_justify="left")
+        table.add_column("case", overflow="fold")
+        for name in _CHECKS:
+            table.add_column(name, justify="right")
+        lines: list[Text] = []
+        for case in record.cases:
+            by_subject: dict[str, list[Mapping[str, Any]]] = {}
+            for entry in case.verification:
+                if entry.get("check"):
+                    by_subject.setdefault(str(entry.get("subject", "")), []).append(entry)
+            for subject, entries in by_subject.items():
+                name = f"{case.name} {subject}".strip()
+                table.add_row(Text(name), *(_bits_cell(entries, check) for check in _CHECKS))
+                differing = [entry for entry in entries if entry["same"] is False and entry["passed"]]
+                lines += [Text(f"{name}: {difference_text(entry)}\n    {entry['cause']}") for entry in differing]
+        parts += [table, *lines] if table.rows else []
+    return Group(*parts)
+
+
+def _bits_cell(entries: Sequence[Mapping[str, Any]], check: str) -> str | Text:
+    """Return `differs` for the first check that differs, else the launches; a dash where nothing was compared."""
+    chosen = [entry for entry in entries if entry["check"] == check]
+    bad = [entry for entry in chosen if entry["same"] is False]
+    if bad:
+        return Text("differs", "red" if not all(entry["passed"] for entry in bad) else "yellow")
+    launches = sum(int(entry["launches"]) for entry in chosen)
+    return f"{launches} same" if launches else "-"
+
+
 # What is cut out of sources, for the terminal and as JSON.
 
 
