@@ -357,6 +357,7 @@ class Backend(ABC):
 
     name: str
     xp: ModuleType
+    trusts_source = True  # whether a case's source may be compiled outside of this backend, to look at its code
 
     @property
     @abstractmethod

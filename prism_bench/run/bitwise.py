@@ -269,6 +269,8 @@ class BitChecks:
         """Return the likely cause: what launches and machine code show, and only that."""
         if self.peer:
             return "unknown: the code of a library was not looked at"
+        if not self.backend.trusts_source:
+            return "unknown: the source is compiled in its jail only"
         if self._arrival:
             return f"the bits differ from launch to launch already: {self._arrival}"
         if changed is None or check not in ("configurations", "batch"):

@@ -402,6 +402,8 @@ class JailedModule:
 class JailedEmulator(EmulatorBackend):
     """Emulator backend that builds and launches in a cell."""
 
+    trusts_source = False
+
     def __init__(self, cell: JailCell, mode: str = "fast", order: str = "forward", seed: int = 0) -> None:
         super().__init__(mode, order, seed)
         self._cell = cell
