@@ -11,6 +11,8 @@ from prism_bench.errors import UsageError
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from prism_bench.catalogue import Catalogue
     from prism_bench.record.run_record import RunRecord
 
@@ -41,17 +43,18 @@ def command(
     chooses others.
 
     With --bitwise, outputs of right cases are compared bit by bit: over repeated launches, orders of blocks (emulator),
-    configurations of the tuning space, batches, and next to other work (GPU). What a spec promises by bitwise=True and
-    batch_invariant is held, and ends with 1 where it is broken; the rest is reported.
+    configurations of the tuning space, batches, next to other work and over boards (GPU). What a spec promises by
+    bitwise=True and batch_invariant is held, and ends with 1 where it is broken; the rest is reported.
     """
     from prism_bench.report.terminal.verification import bitwise_view, verification_json, verification_view
-    from prism_bench.run import Settings, lanes_for, run
+    from prism_bench.run import Settings, lanes_for
+    from prism_bench.workflows.bitwise import equal_boards, verified_on_boards
 
+    every = BACKENDS[1:] if bitwise else BACKENDS
     if bitwise:
         options.refuse(
-            {f"--backend {backend}": backend == "numpy_reference"}, "it runs no kernel, whose bits could differ"
+            {f"--backend {backend}": backend == BACKENDS[0]}, "it runs no kernel; leave it out with --bitwise"
         )
-    every = BACKENDS[1:] if bitwise else BACKENDS
     names = [name for name in ([backend] if backend else every) if _works(name, bool(backend), json)]
     kernels, patterns = options.open_catalogue(catalogue), options.patterns(cases, filter)
     edges, shared = kernels.edges_by_task(patterns), None
@@ -69,19 +72,24 @@ def command(
         if name == "numpy_reference" and len(names) > 1 and only_variants:
             continue  # a variant's reference is its kernel's
         with progress_bar() as report:
-            lanes = lanes_for(name)
-            settings = Settings(processes=1, lanes=lanes, timeout=timeout, peers=False, bitwise=bitwise)
-            records[name] = run(kernels, name, chosen, settings, report, timed=False, others=edges)
+            boards = equal_boards() if bitwise and name == "cuda" else []
+            settings = Settings(processes=1, lanes=lanes_for(name), timeout=timeout, peers=False, bitwise=bitwise)
+            records[name] = verified_on_boards(kernels, name, chosen, settings, report, boards, edges)
     options.show(lambda: verification_json(records), lambda: verification_view(records, verbose=verbose), json=json)
     if bitwise and not json:
         options.out().print(bitwise_view(records))
-    wrong = any(case.status not in ("ok", "skipped") for record in records.values() for case in record.cases)
+    raise SystemExit(_exit_code(kernels, records, bitwise))
+
+
+def _exit_code(kernels: "Catalogue", records: "Mapping[str, RunRecord]", bitwise: bool) -> int:
+    """Return the exit code; raise a UsageError where no bits were compared, though that was the purpose."""
+    cases = [case for record in records.values() for case in record.cases]
+    wrong = any(case.status not in ("ok", "skipped") for case in cases)
     if wrong or kernels.problems or not all(record.complete for record in records.values()):
-        raise SystemExit(1)
-    entries = [entry for record in records.values() for case in record.cases for entry in case.verification]
-    if bitwise and not any(entry.get("same") is not None for entry in entries):
-        raise UsageError("--bitwise: no case was right on a backend that runs it, so no bits were compared")
-    raise SystemExit(2 if any(map(options.was_hindered, records.values())) else 0)
+        return 1
+    if bitwise and not any(entry.get("same") is not None for case in cases for entry in case.verification):
+        raise UsageError("--bitwise: no case with an output was right on a backend that runs it: no bits were compared")
+    return 2 if any(map(options.was_hindered, records.values())) else 0
 
 
 def _shared_kernels(kernels: "Catalogue", patterns: tuple[str, ...], part: str, quiet: bool) -> set[str]:

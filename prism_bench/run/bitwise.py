@@ -6,12 +6,15 @@ apart the values are in units in the last place (`ulps`), how many elements diff
 launches and the machine code show it.
 """
 
+import hashlib
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from io import BytesIO
 from math import prod
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
@@ -22,6 +25,7 @@ from prism_bench.backends.base import Fork
 from prism_bench.compilation.languages import build, build_request
 from prism_bench.compilation.listing import listing_of, opcode_of
 from prism_bench.errors import PrismBenchError, described
+from prism_bench.io.files import write_atomically
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.dtypes import PAIRS, precision_of, values_of
 from prism_bench.spec.inputs import InputArray
@@ -39,6 +43,7 @@ REPEATS, _DEVICE_REPEATS = 4, 16  # launches after the first one; on a device th
 _MOST_CONFIGURATIONS = 32  # of a tuning space; a larger one is sampled evenly
 _FEW_ELEMENTS, _SETS = 1024, 4  # so few outputs often have the same bits by chance: these sets of inputs are compared
 _MOST_BYTES = 1 << 30  # of a batch, which the host lays out
+_KEPT_BYTES = 64 << 20  # of the outputs of a case that are compared with another board's
 _LOAD_ELEMENTS, _LOAD_PASSES = 1 << 24, 16  # of the other stream: floats, and passes over them during one launch
 
 
@@ -51,13 +56,13 @@ def difference(case: Case, before: Mapping[str, Any], after: Mapping[str, Any], 
         now, dtype = after[name], case.spec.array(name).dtype
         if was.shape != now.shape:
             raise PrismBenchError(f"{name} has the shape {tuple(now.shape)}, not {tuple(was.shape)}")
-        words = [_words(array, xp) for array in (was, now)]
-        unequal = words[0] != words[1]
+        bits = [_words(array, xp) for array in (was, now)]
+        unequal = bits[0] != bits[1]
         if not was.size or not bool(unequal.any()):
             continue
         at = int(xp.argmax(unequal))
         parts = unequal.size // was.size  # of a complex number, two
-        pair = [np.asarray([int(word[at])], f"u{word.dtype.itemsize}") for word in words]
+        pair = [np.asarray([int(word[at])], f"u{word.dtype.itemsize}") for word in bits]
         values = [_value(word, dtype, was.dtype) for word in pair]
         is_number = was.dtype.kind in "fc" or precision_of(dtype) is not None
         return {
@@ -137,7 +142,7 @@ def arrival_cause(case: Case, device: Device) -> str:
     except (PrismBenchError, KeyError) as error:
         return f"unknown: the machine code was not looked at: {described(error)}"
     if not listings:
-        return "unknown: there is no machine code of its own to look at"
+        return "unknown: no launch of the case has machine code to look at"
     kinds = {
         kind: f"{opcode_of(instruction)} in {entry}"
         for entry, listing in listings.items()
@@ -221,29 +226,51 @@ class BitChecks:
 
     def promised(self) -> list[Entry]:
         """Return what costs little: repeated launches, and other orders where the backend has them."""
+        if not self.case.spec.outputs:
+            return [self._entry("repeated", iter([("", "it writes no output")]))]
         entries = [self._entry("repeated", self._repeated())]
         if orders := self.backend.orders(self.case):
             entries.append(self._entry("order", self._ordered(orders)))
         return entries
 
-    def every(self) -> list[Entry]:
-        """Return all checks; those of peers, which have no launches of ours, are fewer."""
+    def every(self, known: Sequence[Entry] = ()) -> list[Entry]:
+        """Return all checks, of which those of `promised()` may be `known`; of peers there are fewer."""
         if self.peer:
             with self.backend.prepare_peer(self.case, self.peer, self.runnable) as self._called:
                 return [self._entry("repeated", self._repeated()), *self._batches()]
-        entries = [*self.promised(), self._entry("configurations", self._configured()), *self._batches()]
+        known = known or self.promised()
+        if not self.case.spec.outputs:
+            return [*known]
+        entries = [*known, self._entry("configurations", self._configured()), *self._batches()]
         return [*entries, self._entry("contention", self._contended())]
+
+    def on_boards(self, folder: Path, board: str) -> list[Entry]:
+        """Compare the outputs with those that another board has left in the folder; the first one leaves its own."""
+        size = sum(self.case.sizes.nbytes(output.name) for output in self.case.spec.outputs)
+        if size > _KEPT_BYTES or not size:
+            reason = f"outputs of {bytes_text(size)}: those of up to 64 MiB are compared"
+            return [self._entry("boards", iter([("", reason)]))]
+        outputs = {name: array.get() if hasattr(array, "get") else array for name, array in self._outputs().items()}
+        file = folder / f"{hashlib.sha256(self.case.task.encode()).hexdigest()[:32]}.npz"
+        if not file.is_file():
+            content = BytesIO()
+            np.savez(content, **outputs)
+            write_atomically(file, content.getvalue())
+            return []
+        with np.load(file) as kept:
+            compared = difference(self.case, {name: kept[name] for name in outputs}, outputs, np)
+        return [self._entry("boards", iter([(f"board {board}", compared)]))]
 
     def _entry(self, check: Check, compared: Compared, axis: str | None = None) -> Entry:
         """Return the entry of a check; it ends with the first launch that differs."""
         spec = self.case.spec
-        count, against, found, left_out = 0, "", Entry(), list[str]()
+        count, against, differs, left_out = 0, "", Entry(), list[str]()
         for against, outcome in compared:
             if isinstance(outcome, str):
                 left_out.append(f"{against}: {outcome}" if against else outcome)
                 continue
             count += 1
-            if found := outcome:
+            if differs := outcome:
                 break
         is_promised = not self.peer and (check == "batch" or spec.bitwise)
         entry: Entry = {
@@ -251,17 +278,18 @@ class BitChecks:
             "output": ", ".join(output.name for output in spec.outputs),
             "tolerance": "same bits",
             "check": check,
-            "same": not found if count else None,
-            "passed": not (found and is_promised),
+            "same": not differs if count else None,
+            "passed": not (differs and is_promised),
             "launches": count,
+            **({"against": against} if count else {}),
             **({"subject": f"peer:{self.peer}"} if self.peer else {}),
             **({"axis": axis} if axis else {}),
             **({"left_out": left_out[0]} if left_out else {}),
         }
-        if not found:
+        if not differs:
             return entry
-        changed = found.pop("case", None)
-        entry |= {**found, "against": against, "cause": self._cause(check, changed, axis)}
+        changed = differs.pop("case", None)
+        entry |= {**differs, "against": against, "cause": self._cause(check, changed, axis)}
         promise = f"batch_invariant names '{axis}'" if check == "batch" else "bitwise=True is promised"
         return entry | ({} if entry["passed"] else {"error": f"{difference_text(entry)}; {promise}; {entry['cause']}"})
 
@@ -284,8 +312,6 @@ class BitChecks:
 
     def _outputs(self, inputs: Mapping[str, InputArray] | None = None) -> dict[str, Any]:
         """Launch once on the inputs, by default those of the runnable, and return copies of the outputs."""
-        if not self.case.spec.outputs:
-            raise PrismBenchError(f"{self.case.name}: it writes no output, so there are no bits to compare")
         self._called.reset(self._inputs if inputs is None else inputs)
         self._called()
         return _copied(self.backend, self._called)
@@ -374,11 +400,11 @@ class BitChecks:
             {name: xp.take(outputs[name], xp.asarray(chosen), axis=at) for name, at in axes.items()}
             for outputs, chosen in ((before, rows), (after, places))
         ]
-        found = self._compared(*sides)
-        if found:
-            at = axes[found["output"]]
-            found["place"][at] = int(rows[found["place"][at]])
-        return found
+        differs = self._compared(*sides)
+        if differs:
+            at = axes[differs["output"]]
+            differs["place"][at] = int(rows[differs["place"][at]])
+        return differs
 
     def _elsewhere(
         self, case: Case, inputs: Mapping[str, InputArray], compare: Callable[[Mapping[str, Any]], Entry]
@@ -387,10 +413,10 @@ class BitChecks:
         try:
             with self.backend.prepare(case, inputs) as runnable, self._caller(case, runnable) as called:
                 called()
-                found = compare(_copied(self.backend, called))
+                differs = compare(_copied(self.backend, called))
         except (PrismBenchError, MemoryError) as error:
             return described(error)
-        return {**found, "case": case} if found else found
+        return {**differs, "case": case} if differs else differs
 
     @contextmanager
     def _caller(self, case: Case, runnable: Runnable) -> Generator[Runnable]:

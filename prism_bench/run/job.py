@@ -62,8 +62,9 @@ def run(
     others: Iterable[str] = (),
     keep: Callable[[RunRecord], object] = lambda _: None,
     carrier: Carrier | None = None,
+    place: WorkerEnvironment = HERE,
 ) -> RunRecord:
-    """Measure the cases on the backend; of the kernels in `others` only the edges are verified.
+    """Measure the cases on the backend, in workers at `place`; of the kernels in `others` only edges are verified.
 
     With a `carrier`, what it carries over is not verified again, and its controls are measured as such.
 
@@ -85,7 +86,7 @@ def run(
     if carrier:
         commit, dirty = identity.commit_of(catalogue.folder)
         carrier.record = name_of(identity.timestamp(clock.started), commit and commit[:8], dirty=dirty)
-    driven = Run(catalogue, backend, settings, reported, carrier=carrier)
+    driven = Run(catalogue, backend, settings, reported, place, carrier=carrier)
     try:
         with files.allowed():
             driven.measure(with_ceilings(catalogue, backend, cases) if timed else cases, timed, others)

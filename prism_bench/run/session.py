@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from prism_bench.backends import Backend, Runnable
 from prism_bench.catalogue import Catalogue
@@ -95,8 +96,8 @@ class MeasuringSession:
                 if strict:
                     with strict.prepare(case, known.inputs(case, seeds[0])) as watched:
                         watched()
-            if settings.bitwise and passed(entries):
-                entries = [*entries, *self._bits(runnable)]
+            if (settings.bitwise or settings.outputs) and passed(entries):
+                entries = self._with_bits(runnable, entries)
             if not passed(entries):
                 return self._judged(case, entries)
             if self._timed:
@@ -138,11 +139,17 @@ class MeasuringSession:
             launches=launches,
         )
 
-    def _bits(self, runnable: Runnable) -> list[Entry]:
-        """Return the checks of the bits of a right case and of its peers."""
-        seed = self._settings.seeds_of(runnable.case)[-1]
-        entries = BitChecks(self._backend, runnable, seed).every()
-        return [*entries, *peer_checks(self._backend, runnable, seed, self.peer_begun)]
+    def _with_bits(self, runnable: Runnable, entries: Sequence[Entry]) -> list[Entry]:
+        """Return the entries of a right case with all checks of its bits and of its peers'."""
+        seed, known = self._settings.seeds_of(runnable.case)[-1], [entry for entry in entries if "check" in entry]
+        bits, checks = [entry for entry in entries if entry not in known], BitChecks(self._backend, runnable, seed)
+        bits += checks.every(known) if self._settings.bitwise else known
+        if self._settings.outputs:
+            board = str(self._backend.facts().get("uuid") or self._backend.facts()["device"])
+            bits += checks.on_boards(Path(self._settings.outputs), board)
+        if self._settings.bitwise:
+            bits += peer_checks(self._backend, runnable, seed, self.peer_begun)
+        return bits
 
     def _is_unwatched(self, case: Case) -> bool:
         """Return whether this is the only verification of a kernel in which a backend could use its strictest checks.

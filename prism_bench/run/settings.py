@@ -39,6 +39,7 @@ _LATER = (
     "controls",
     "control_processes",
     "bitwise",
+    "outputs",
 )  # than the first version
 _TUPLES = ("seeds", "first_process_only", "smallest_only", "peer_first_process_only")
 # Of a control, few samples show the median within what processes differ by.
@@ -76,7 +77,8 @@ class Settings:
     code whose first call an earlier record has: that of other code is measured. `known_seconds` has by task what its
     verification took in an earlier run; workers do not get it. `controls` has by case the record that it leans on and
     the digest of its code there (see `controls`); the first `control_processes` measure them, and each its peers. With
-    `bitwise`, cases that are right are checked for the same bits, see `run.bitwise`, and so are their peers.
+    `bitwise`, cases that are right are checked for the same bits, see `run.bitwise`, and so are their peers. In the
+    folder `outputs` the first board leaves those of right cases, with which those of other boards are compared.
     """
 
     processes: int = 3
@@ -108,6 +110,7 @@ class Settings:
     control_processes: int = 0
     controls: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     bitwise: bool = False
+    outputs: str | None = None
 
     def control_of(self, case: Case, process: int, code: Mapping[str, Any]) -> str | None:
         """Return the name of the record that the case, whose code is this, leans on; None where it is no control."""

@@ -155,16 +155,16 @@ def test_types_that_numpy_lacks_have_their_values():
     was, now = np.full((2, 3), 0x3F80, "uint16"), np.full((2, 3), 0x3F82, "uint16")  # 1 and 1 + 2^-6
     entry = difference(a_case("bfloat16"), {"y": was}, {"y": now}, np)
     assert (1.0, 1.015625, 2) == (entry["expected"], entry["actual"], entry["ulps"])
-    assert (
-        "y[0, 0] is 1.015625 with load, else 1, 2 ulp apart; 6 of 6 elements differ"
-        == difference_text(entry | {"against": "load"})
+    assert "y[0, 0] is 1.015625 with load, else 1, 2 ulp apart; 6 of 6 elements differ" == difference_text(
+        entry | {"against": "load"}
     )
 
 
 def test_a_promise_is_held_wherever_outputs_are_verified(planted):
     backend = opened("emulator")
     held, broken = (
-        replace(planted[name], spec=replace(planted[name].spec, bitwise=True)) for name in ("total", "total:atomic_grid")
+        replace(planted[name], spec=replace(planted[name].spec, bitwise=True))
+        for name in ("total", "total:atomic_grid")
     )
     assert passed(verify(backend, held))
     assert {"repeated", "order"} == {entry["check"] for entry in verify(backend, held) if "check" in entry}
@@ -217,3 +217,37 @@ def test_a_batch_that_reaches_another_shape_is_left_out():
 def test_a_promise_that_cannot_be_is_refused(changes, message):
     with pytest.raises(SpecError, match=message):
         replace(a_case("float32").spec, **changes)
+
+
+def on_boards(monkeypatch, tmp_path, case, change):
+    """The entries of two boards, of which the second one's outputs were changed."""
+    backend = NullBackend()
+    with backend.prepare(case, case.inputs(0)) as runnable:
+        checks = BitChecks(backend, runnable)
+        assert [] == checks.on_boards(tmp_path, "GPU-1"), "the first board keeps its own"
+        (kept,) = tmp_path.glob("*.npz")
+        with np.load(kept) as outputs:
+            changed = {name: change(array.copy()) for name, array in outputs.items()}
+        np.savez(kept, **changed)
+        return checks.on_boards(tmp_path, "GPU-2")
+
+
+def test_boards_are_compared(monkeypatch, tmp_path):
+    def changed(array):
+        array.reshape(-1).view("u4")[4] ^= 1
+        return array
+
+    case = a_case("float32", bitwise=True)
+    (entry,) = on_boards(monkeypatch, tmp_path, case, lambda array: array)
+    assert ("boards", True, 1) == (entry["check"], entry["same"], entry["launches"])
+    for kept in tmp_path.glob("*.npz"):
+        kept.unlink()
+    (entry,) = on_boards(monkeypatch, tmp_path, case, changed)
+    assert ([1, 1], 1, "board GPU-2", False) == (entry["place"], entry["ulps"], entry["against"], entry["passed"])
+
+
+def test_a_kernel_without_outputs_has_no_bits():
+    case = a_case("float32")
+    spec = replace(case.spec, arguments=(In("x", "rows cols"), Size("rows")), reference=lambda x: ())
+    (entry,) = checked(NullBackend(), Case(spec, spec.workloads["S0"], "S0"))
+    assert (None, "it writes no output") == (entry["same"], entry["left_out"])

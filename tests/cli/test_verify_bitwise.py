@@ -1,0 +1,69 @@
+"""`prism-bench verify --bitwise`."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from prism_bench.backends import open_backend
+from prism_bench.errors import BackendUnavailable
+from prism_bench.workflows.bitwise import equal_boards
+
+PLANTED, TUNABLE = (Path(__file__).parent.parent / name for name in ("bits", "tunable"))
+
+
+def test_what_nobody_promised_is_reported_and_ends_with_0(shell):
+    try:
+        open_backend("emulator")
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    found = shell("verify", "--catalogue", PLANTED, "peak", "--bitwise", "--backend", "emulator")
+    assert 0 == found.code, found.out
+    assert re.search(r"peak:first_come\S+ +│ +4 same │ differs │ +- │", found.out)
+    assert re.search(r"peak:first_come\S+: y\[0\] is \d+ with the reverse order, else \d+; 4 of 4", found.out)
+
+
+def test_json_has_every_check(shell):
+    found = shell("verify", "--catalogue", TUNABLE, "tripled", "--backend", "null", "--bitwise", "--json")
+    assert 0 == found.code
+    (case,) = (case for case in found.json if case["name"] == "tripled[n=1000]")
+    checks = {entry["check"]: entry for entry in case["verification"] if "check" in entry}
+    assert ["repeated", "configurations", "contention"] == list(checks)
+    assert (True, 4) == (checks["configurations"]["same"], checks["configurations"]["launches"])
+    assert (None, "only a GPU has streams") == (checks["contention"]["same"], checks["contention"]["left_out"])
+    assert not [
+        entry for case in found.json if case["label"] == "edge" for entry in case["verification"] if "check" in entry
+    ]
+
+
+def test_peers_have_a_row_each(shell, toys, script):
+    script({"double*": {"peers": {"cupy": {}, "torch": {"raises": "no device"}}}})
+    found = shell("verify", *toys, "double", "--backend", "null", "--bitwise")
+    assert 0 == found.code
+    assert re.search(r"double\[n=1000\] peer:cupy +│ +4 same │", found.out)
+    assert re.search(r"double\[n=1000\] peer:torch +│ +- │", found.out)
+
+
+def test_without_a_kernel_that_runs_the_command_ends_with_2(shell, toys):
+    found = shell("verify", *toys, "--bitwise", "--backend", "numpy_reference")
+    assert 2 == found.code
+    assert "prism-bench: --backend numpy_reference: it runs no kernel; leave it out with --bitwise\n" == found.err
+
+
+def test_a_kernel_without_outputs_ends_with_2(shell, toys):
+    found = shell("verify", *toys, "nothing", "--bitwise", "--backend", "null")
+    assert 2 == found.code
+    assert "--bitwise: no case with an output was right" in found.err
+
+
+def test_boards_have_the_name_of_the_first(gpus):
+    gpus.add(uuid="GPU-1")
+    gpus.add(uuid="GPU-2", name="another")
+    gpus.add(uuid="GPU-3")
+    assert ["GPU-1", "GPU-3"] == equal_boards()
+
+
+def test_without_nvml_there_are_no_boards(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert [] == equal_boards()
