@@ -202,12 +202,16 @@ class _LaidOut(InputArray):
 
 @dataclass
 class BitChecks:
-    """Checks of a kernel's prepared case, or of its `peer`, on the inputs of the runnable, drawn from `seed`."""
+    """Checks of a kernel's prepared case, or of its `peer`, on the inputs of the runnable, drawn from `seed`.
+
+    Batches are compared along the axes that the spec names, and along the further `axes`, which nobody promised.
+    """
 
     backend: Backend
     runnable: Runnable
     seed: int = 0
     peer: str | None = None
+    axes: Sequence[str] = ()
     _called: Runnable = field(init=False)
     _inputs: Mapping[str, InputArray] = field(init=False)
     _arrival: str | None = field(default=None, init=False)  # why the order of arrival matters, where it does
@@ -272,7 +276,7 @@ class BitChecks:
             count += 1
             if differs := outcome:
                 break
-        is_promised = not self.peer and (check == "batch" or spec.bitwise)
+        is_promised = not self.peer and (axis in spec.batch_invariant if check == "batch" else spec.bitwise)
         entry: Entry = {
             "seed": self.seed,
             "output": ", ".join(output.name for output in spec.outputs),
@@ -351,7 +355,7 @@ class BitChecks:
             yield "", f"{len(others[::step])} of {len(others)} other configurations were launched"
 
     def _batches(self) -> list[Entry]:
-        axes = self.case.spec.batch_invariant
+        axes = dict.fromkeys((*self.case.spec.batch_invariant, *self.axes))
         return [self._entry("batch", self._batch(axis), axis) for axis in axes]
 
     def _batch(self, axis: str) -> Compared:
@@ -450,7 +454,9 @@ def _copied(backend: Backend, runnable: Runnable) -> dict[str, Any]:
     return {name: backend.xp.array(array) for name, array in runnable.arrays(names).items()}
 
 
-def peer_checks(backend: Backend, runnable: Runnable, seed: int, begun: Callable[[str], None]) -> Iterable[Entry]:
+def peer_checks(
+    backend: Backend, runnable: Runnable, seed: int, begun: Callable[[str], None], axes: Sequence[str] = ()
+) -> Iterable[Entry]:
     """Yield the checks of each peer that compiles nothing, on the inputs of a kernel's runnable; `begun` gets its name.
 
     A peer that cannot be called has an entry with the reason.
@@ -463,7 +469,7 @@ def peer_checks(backend: Backend, runnable: Runnable, seed: int, begun: Callable
         begun(name)
         state = LibraryState.now()
         try:
-            yield from BitChecks(backend, runnable, seed, name).every()
+            yield from BitChecks(backend, runnable, seed, name, axes).every()
         except Exception as error:  # a library may raise anything
             if not backend.answers():
                 raise

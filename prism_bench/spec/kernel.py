@@ -210,7 +210,7 @@ class KernelSpec:
                 raise SpecError(f"{where}, which is no axis of workload {lacking or 'S0'}: {known or 'it has none'}")
             for what, arrays in (("input", self.inputs), ("output", self.outputs)):
                 if not any(axis in array.shape.split() for array in arrays):
-                    raise SpecError(f"{where}, which no {what} has in its shape, as 'x' has rows with '{axis} cols'")
+                    raise SpecError(f"{where}, which is in the shape of no {what}; a batch is a dimension of both")
 
     @property
     def source_path(self) -> Path | None:
@@ -292,4 +292,7 @@ class KernelSpec:
             "chains": (),
             "before": None,
         }
-        return replace(self, **dropped | {"variant_of": self} | changes)
+        try:
+            return replace(self, **dropped | {"variant_of": self} | changes)
+        except SpecError as error:
+            raise SpecError(f"variant '{name}': {error}") from None

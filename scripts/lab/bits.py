@@ -13,7 +13,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -72,14 +71,14 @@ def rows_of(backend_name: str, case: Case) -> list[dict[str, Any]]:
     """Return the rows of a case and of its peers."""
     backend = open_backend(backend_name)
     try:
-        case = replace(case, spec=replace(case.spec, bitwise=False, batch_invariant=batch_axes(case.spec)))
+        axes = batch_axes(case.spec)
         with backend.prepare(case, case.inputs(0)) as runnable:
             entries = verify_prepared(backend, runnable, (0,))
             if not passed(entries):
                 return [row(case.name, "kernel", ()) | {"cause": complaint(case, backend_name, entries)}]
-            rows = [row(case.name, "kernel", BitChecks(backend, runnable).every())]
+            rows = [row(case.name, "kernel", BitChecks(backend, runnable, axes=axes).every())]
             by_peer: dict[str, list[Entry]] = {}
-            for entry in peer_checks(backend, runnable, 0, lambda _: None):
+            for entry in peer_checks(backend, runnable, 0, lambda _: None, axes):
                 by_peer.setdefault(entry["subject"], []).append(entry)
             return rows + [row(case.name, peer, entries) for peer, entries in by_peer.items()]
     except Exception as error:

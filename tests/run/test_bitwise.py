@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from prism_bench import In, KernelSpec, Launch, Out, Size, Workload, exact
+from prism_bench import In, KernelSpec, Launch, Out, Size, Variant, Workload, exact
 from prism_bench.backends import open_backend
 from prism_bench.backends.null import NullBackend
 from prism_bench.catalogue import discover
@@ -212,11 +212,14 @@ def test_a_batch_that_reaches_another_shape_is_left_out():
      ({"batch_invariant": ("row",)}, "k: batch_invariant names 'row', which is no axis of workload S0: rows, cols"),
      ({"batch_invariant": ("rows",), "workloads": {}}, "which is no axis of workload S0: it has none"),
      ({"batch_invariant": ("cols",), "arguments": (In("x", "rows cols"), Out("y", "rows"))},
-      "k: batch_invariant names 'cols', which no output has in its shape")],
+      "k: batch_invariant names 'cols', which is in the shape of no output; a batch is a dimension of both"),
+     ({"batch_invariant": ("rows",), "variants": {"one": Variant("", arguments=(In("x", "cols"), Out("y", "rows")))}},
+      "variant 'one': k: batch_invariant names 'rows', which is in the shape of no input")],
 )  # fmt: skip
 def test_a_promise_that_cannot_be_is_refused(changes, message):
     with pytest.raises(SpecError, match=message):
-        replace(a_case("float32").spec, **changes)
+        spec = replace(a_case("float32").spec, **changes)
+        spec.with_variant("one")
 
 
 def on_boards(monkeypatch, tmp_path, case, change):
