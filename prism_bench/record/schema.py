@@ -37,7 +37,8 @@ A record is one JSON object (stored compressed, see `store/`):
                        got, launches those of a call, plan every launch in short
         verification   list of {seed, output, passed, compared, of, where, max_error, max_relative, norm_error, place,
                        actual, expected, tolerance, error}; of a timed launch that was wrong `metric` and `sample`, too;
-                       of one that is carried over `carried` (when it was verified) and `carried_from` (the record)
+                       of one that is carried over `carried` (when it was verified) and `carried_from` (the record);
+                       of one of the same bits `check`, `same`, `against`, `launches`, `ulps`, `cause` and `left_out`
         peers          by name of a peer what `peer.PeerFacts` lists: library, version, form, kind, calls, launches,
                        enqueued, breaks, poor, work, precision; absent where no peer was tried, and in records older
                        than 0.3

@@ -455,27 +455,35 @@ def _copied(backend: Backend, runnable: Runnable) -> dict[str, Any]:
 
 
 def peer_checks(
-    backend: Backend, runnable: Runnable, seed: int, begun: Callable[[str], None], axes: Sequence[str] = ()
+    backend: Backend,
+    runnable: Runnable,
+    seed: int,
+    begun: Callable[[str], None],
+    avoided: Mapping[str, str],
+    axes: Sequence[str] = (),
 ) -> Iterable[Entry]:
     """Yield the checks of each peer that compiles nothing, on the inputs of a kernel's runnable; `begun` gets its name.
 
-    A peer that cannot be called has an entry with the reason.
+    A peer that is `avoided`, or cannot be called, has an entry with the reason.
     """
     from prism_bench.backends.cuda.peers.library_state import LibraryState
 
     for name in backend.peers(runnable.case):
         if is_compiled(name):
             continue
-        begun(name)
-        state = LibraryState.now()
-        try:
-            yield from BitChecks(backend, runnable, seed, name, axes).every()
-        except Exception as error:  # a library may raise anything
-            if not backend.answers():
-                raise
-            reason = (described(error).strip().splitlines() or [""])[0]
+        reason = avoided.get(name)
+        if reason is None:
+            begun(name)
+            state = LibraryState.now()
+            try:
+                yield from BitChecks(backend, runnable, seed, name, axes).every()
+            except Exception as error:  # a library may raise anything
+                if not backend.answers():
+                    raise
+                reason = (described(error).strip().splitlines() or [""])[0]
+            finally:
+                state.restore()
+            begun("")
+        if reason is not None:
             yield {"seed": seed, "check": "repeated", "same": None, "passed": True, "launches": 0,
                    "tolerance": "same bits", "subject": f"peer:{name}", "left_out": reason}  # fmt: skip
-        finally:
-            state.restore()
-        begun("")

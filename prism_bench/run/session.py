@@ -148,7 +148,8 @@ class MeasuringSession:
             board = str(self._backend.facts().get("uuid") or self._backend.facts()["device"])
             bits += checks.on_boards(Path(self._settings.outputs), board)
         if self._settings.bitwise:
-            bits += peer_checks(self._backend, runnable, seed, self.peer_begun)
+            avoided = self.avoided.get(runnable.case.task, {})
+            bits += peer_checks(self._backend, runnable, seed, self.peer_begun, avoided)
         return bits
 
     def _is_unwatched(self, case: Case) -> bool:

@@ -78,7 +78,7 @@ def rows_of(backend_name: str, case: Case) -> list[dict[str, Any]]:
                 return [row(case.name, "kernel", ()) | {"cause": complaint(case, backend_name, entries)}]
             rows = [row(case.name, "kernel", BitChecks(backend, runnable, axes=axes).every())]
             by_peer: dict[str, list[Entry]] = {}
-            for entry in peer_checks(backend, runnable, 0, lambda _: None, axes):
+            for entry in peer_checks(backend, runnable, 0, lambda _: None, {}, axes):
                 by_peer.setdefault(entry["subject"], []).append(entry)
             return rows + [row(case.name, peer, entries) for peer, entries in by_peer.items()]
     except Exception as error:

@@ -45,6 +45,16 @@ def test_peers_have_a_row_each(shell, toys, script):
     assert re.search(r"double\[n=1000\] peer:torch +│ +- │", found.out)
 
 
+def test_a_peer_that_ends_its_process_is_left_out_and_the_kernel_is_checked(shell, toys, script):
+    script({"double*": {"peers": {"cupy": {"crash": True}, "torch": {}}}})
+    found = shell("verify", *toys, "double", "--backend", "null", "--bitwise", "--json")
+    assert 0 == found.code
+    (case,) = (case for case in found.json if case["name"] == "double[n=1000]")
+    checks = {(entry.get("subject"), entry["check"]): entry for entry in case["verification"] if "check" in entry}
+    assert "killed by signal 6" in checks["peer:cupy", "repeated"]["left_out"]
+    assert checks[None, "repeated"]["same"] and checks["peer:torch", "repeated"]["same"]
+
+
 def test_without_a_kernel_that_runs_the_command_ends_with_2(shell, toys):
     found = shell("verify", *toys, "--bitwise", "--backend", "numpy_reference")
     assert 2 == found.code

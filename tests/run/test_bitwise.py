@@ -189,7 +189,7 @@ def test_peers_are_checked_on_the_same_inputs(behaviour, same, left_out):
     backend, begun = NullBackend({"k*": {"peers": {"cupy": behaviour, form_name("torch", "compiled"): {}}}}), []
     case = a_case("float32", batch_invariant=("rows",))
     with backend.prepare(case, case.inputs(0)) as runnable:
-        entries = list(peer_checks(backend, runnable, 0, begun.append))
+        entries = list(peer_checks(backend, runnable, 0, begun.append, {}))
     assert ["cupy", ""] == begun, "what torch compiles is left out"
     assert (same, left_out, "peer:cupy") == (entries[0]["same"], entries[0].get("left_out"), entries[0]["subject"])
     assert all(entry["passed"] for entry in entries), "nobody promises anything for a library"
