@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from prism_bench import absolute
 from prism_bench.backends.numpy_reference import open_backend
 from prism_bench.compilation.cubin import ElfEntry
 from prism_bench.errors import BackendUnavailable
@@ -117,6 +118,13 @@ def test_a_kernel_that_is_right_and_not_repeatable_is_compared_in_whole(
     assert "no" in found.evidence["repeatable"]
     launches = RULES.blocks * (RULES.samples + RULES.warmups)
     assert len(compared) >= 2 * launches, "of the samples that count, each was compared"
+
+
+def test_a_kernel_that_is_not_repeatable_breaks_the_promise_of_its_task(case: Case) -> None:
+    promised = replace(case, spec=replace(case.spec, bitwise=True, tolerance=absolute(1e-3)))
+    assert [] == judged(promised, "honest").objections
+    (objection,) = judged(promised, "differs_in_a_bit").objections
+    assert "outputs differ in bits from launch to launch; bitwise=True is promised" in objection.text
 
 
 @pytest.mark.parametrize(("code", "words"), [("hangs", "not ended in 2 s"), ("faults", "illegal memory access")])

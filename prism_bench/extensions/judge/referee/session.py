@@ -418,6 +418,9 @@ class RefereeSession:
             )
 
     def _note(self, contestant: Contestant, case: Case, times: RefereedTimes) -> None:
+        if case.spec.bitwise and not times.repeatable and contestant.kind == "submission":
+            text = f"{case.name}: outputs differ in bits from launch to launch; bitwise=True is promised"
+            times.complaints.append(("outputs", text))
         fault = "; ".join(text for _, text in times.complaints)
         if contestant.kind == "kernel":
             if fault:
