@@ -43,6 +43,7 @@ REPEATS, _DEVICE_REPEATS = 4, 16  # launches after the first one; on a device th
 _MOST_CONFIGURATIONS = 32  # of a tuning space; a larger one is sampled evenly
 _FEW_ELEMENTS, _SETS = 1024, 4  # so few outputs often have the same bits by chance: these sets of inputs are compared
 _MOST_BYTES = 1 << 30  # of a batch, which the host lays out
+OTHER_VALUES = "other values in the other"  # begins the name of a batch of the same size
 _KEPT_BYTES = 64 << 20  # of the outputs of a case that are compared with another board's
 _LOAD_ELEMENTS, _LOAD_PASSES = 1 << 24, 16  # of the other stream: floats, and passes over them during one launch
 
@@ -371,7 +372,7 @@ class BitChecks:
             # Every second index stays where it is, or as many as there is room for, from the end.
             rows = np.arange(0, count, 2) if size == count else np.arange(min(size, count))
             places = rows if size == count else size - 1 - rows * max(1, size // count)
-            name = f"other values in the other {axis}" if size == count else f"{axis}={size}"
+            name = f"{OTHER_VALUES} {axis}" if size == count else f"{axis}={size}"
             try:
                 other = replace(case, workload=Workload(**{**case.workload, axis: size}), golden=None, edge=None)
                 inputs = self._batch_inputs(other, axis, rows, places)

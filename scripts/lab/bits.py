@@ -1,7 +1,8 @@
 """Table of what changes the bits of each kernel and peer of a catalogue, by the checks of `verify --bitwise`.
 
 Batches are compared along the axis that the spec names, else along the first axis of all outputs where an input has it,
-too; that axis is no promise. A worker takes one case after the other; where a case ends it, another worker goes on. A
+too. That axis is no promise, and no batch either where values of its other indices enter, as in a sum over it: then it
+is called mixed. A worker takes one case after the other; where a case ends it, another worker goes on. A
 table that exists is continued.
 
     scripts/bits --backend cuda --label S1 --output reports/bits/h200.csv
@@ -21,7 +22,7 @@ from prism_bench.backends import open_backend
 from prism_bench.catalogue import default_folder, discover
 from prism_bench.errors import described
 from prism_bench.io.workers import environment
-from prism_bench.run.bitwise import BitChecks, Entry, peer_checks
+from prism_bench.run.bitwise import OTHER_VALUES, BitChecks, Entry, peer_checks
 from prism_bench.run.verification import complaint, passed, verify_prepared
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import KernelSpec
@@ -45,7 +46,7 @@ def batch_axes(spec: KernelSpec) -> tuple[str, ...]:
 def row(case: str, subject: str, entries: Iterable[Entry]) -> dict[str, Any]:
     """Return the row of a kernel or peer; `class` names the checks that differ, `same`, or `-` without a comparison."""
     by_check = {entry["check"]: entry for entry in entries}
-    differing = [check for check in CHECKS if check in by_check and by_check[check]["same"] is False]
+    differing = [check for check in CHECKS if _cell(by_check.get(check)) == "differs"]
     cells = {check: _cell(by_check.get(check)) for check in CHECKS}
     is_compared = any(entry["same"] is not None for entry in by_check.values())
     first = by_check[differing[0]] if differing else {}
@@ -64,7 +65,8 @@ def row(case: str, subject: str, entries: Iterable[Entry]) -> dict[str, Any]:
 def _cell(entry: Mapping[str, Any] | None) -> str:
     if entry is None or entry["same"] is None:
         return "-"
-    return f"{entry['launches']} same" if entry["same"] else "differs"
+    is_mixed = entry["passed"] and entry["check"] == "batch" and entry["against"].startswith(OTHER_VALUES)
+    return f"{entry['launches']} same" if entry["same"] else "mixed" if is_mixed else "differs"
 
 
 def rows_of(backend_name: str, case: Case) -> list[dict[str, Any]]:

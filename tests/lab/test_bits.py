@@ -41,3 +41,12 @@ def test_a_batch_goes_along_the_first_axis_that_inputs_and_outputs_share():
     catalogue = discover(PLANTED)
     axes = {name: bits.batch_axes(catalogue.kernel(name)) for name in ("row_sums", "peak", "total", "counts")}
     assert {"row_sums": ("rows",), "peak": ("rows",), "total": (), "counts": ()} == axes
+
+
+def test_an_axis_whose_indices_enter_each_other_is_no_batch():
+    entry = {"check": "batch", "same": False, "passed": True, "launches": 1, "axis": "n", "ulps": 4, "cause": "values"}
+    repeated = {"check": "repeated", "same": True, "passed": True, "launches": 4}
+    mixed = bits.row("k[n=9]", "kernel", [repeated, entry | {"against": "other values in the other n"}])
+    assert ("same", "mixed") == (mixed["class"], mixed["batch"])
+    batch = bits.row("k[n=9]", "kernel", [repeated, entry | {"against": "n=1"}])
+    assert ("batch", "differs", 4) == (batch["class"], batch["batch"], batch["ulps"])
