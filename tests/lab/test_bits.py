@@ -18,7 +18,7 @@ def test_a_table_has_a_row_for_each_kernel_and_peer(tmp_path, monkeypatch):
     rows = {(row["case"], row["subject"]): row for row in bits.written(table)}
     assert "4 same" == rows["double[n=1000]", "kernel"]["repeated"]
     assert "same" == rows["double[n=1000]", "peer:cupy"]["class"]
-    assert "repeated batch" == rows["double[n=1000]", "peer:torch"]["class"], "from its second call on it does nothing"
+    assert "repeated" == rows["double[n=1000]", "peer:torch"]["class"], "from its second call on it does nothing"
     assert "-" == rows["triple[n=1000]", "kernel"]["class"]
     assert "reference" in rows["triple[n=1000]", "kernel"]["cause"]
 
