@@ -24,7 +24,7 @@ from prism_bench.backends import Backend, Runnable
 from prism_bench.backends.base import Fork
 from prism_bench.compilation.languages import build, build_request
 from prism_bench.compilation.listing import listing_of, opcode_of
-from prism_bench.errors import PrismBenchError, described
+from prism_bench.errors import PrismBenchError, SpecError, described
 from prism_bench.io.files import write_atomically
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.dtypes import PAIRS, precision_of, values_of
@@ -98,10 +98,11 @@ def _ulps(before: np.ndarray, after: np.ndarray) -> int:
 
 def difference_text(entry: Mapping[str, Any]) -> str:
     """Return the difference of an entry in words, without its cause."""
+    actual, expected = float(entry["actual"]), float(entry["expected"])  # a record has texts for NaN and infinities
     place = ", ".join(str(index) for index in entry["place"])
     apart = "" if entry["ulps"] is None else f", {entry['ulps']:,} ulp apart"
     return (
-        f"{entry['output']}[{place}] is {entry['actual']:.9g} with {entry['against']}, else {entry['expected']:.9g}"
+        f"{entry['output']}[{place}] is {actual:.9g} with {entry['against']}, else {expected:.9g}"
         f"{apart}; {entry['differing']} of {count_text(entry['of'], 'element')} differ"
     )
 
@@ -270,11 +271,11 @@ class BitChecks:
         """Return the entry of a check; it ends with the first launch that differs."""
         spec = self.case.spec
         count, against, differs, left_out = 0, "", Entry(), list[str]()
-        for against, outcome in compared:
+        for name, outcome in compared:
             if isinstance(outcome, str):
-                left_out.append(f"{against}: {outcome}" if against else outcome)
+                left_out.append(f"{name}: {outcome}" if name else outcome)
                 continue
-            count += 1
+            count, against = count + 1, name
             if differs := outcome:
                 break
         is_promised = not self.peer and (axis in spec.batch_invariant if check == "batch" else spec.bitwise)
@@ -294,7 +295,7 @@ class BitChecks:
         if not differs:
             return entry
         changed = differs.pop("case", None)
-        entry |= {**differs, "against": against, "cause": self._cause(check, changed, axis)}
+        entry |= {**differs, "cause": self._cause(check, changed, axis)}
         promise = f"batch_invariant names '{axis}'" if check == "batch" else "bitwise=True is promised"
         return entry | ({} if entry["passed"] else {"error": f"{difference_text(entry)}; {promise}; {entry['cause']}"})
 
@@ -338,7 +339,11 @@ class BitChecks:
 
     def _configured(self) -> Compared:
         """Compare the configurations of the tuning space with the one that is launched."""
-        space = self.case.configurations(self.backend.device)
+        try:
+            space = self.case.configurations(self.backend.device)
+        except SpecError as error:  # the default breaks a rule
+            yield "", str(error)
+            return
         others = [case for case in space if case.configuration != self.case.configuration]
         if not others:
             yield "", "the launch has one configuration"

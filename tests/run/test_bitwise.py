@@ -160,6 +160,11 @@ def test_types_that_numpy_lacks_have_their_values():
     )
 
 
+def test_numbers_that_are_none_have_words():
+    entry = {"output": "y", "place": [3], "actual": "nan", "expected": "-inf", "ulps": None, "differing": 1, "of": 9}
+    assert "y[3] is nan with n=1, else -inf; 1 of 9 elements differ" == difference_text(entry | {"against": "n=1"})
+
+
 def test_a_promise_is_held_wherever_outputs_are_verified(planted):
     backend = opened("emulator")
     held, broken = (
