@@ -105,7 +105,7 @@ def _append(table: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def work(backend: str, cases: Sequence[Case], table: Path) -> None:
-    """Write the rows of the cases that the table lacks; each case begins with a row of its own name alone."""
+    """Write the rows of the cases that the table lacks; each case begins with a row that has its name only."""
     known = {line["case"] for line in written(table)}
     for case in cases:
         if case.name in known:

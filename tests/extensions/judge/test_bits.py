@@ -47,7 +47,9 @@ extern "C" __global__ void total(const float* x, float* y, int n) {
 """
 
 
-@pytest.mark.parametrize(("promised", "ruling"), [(True, "wrong"), (False, "right")])
+@pytest.mark.parametrize(
+    ("promised", "ruling"), [(True, "wrong"), pytest.param(False, "right", marks=pytest.mark.thorough)]
+)
 def test_a_submission_keeps_what_its_task_promises(tmp_path: Path, promised: bool, ruling: str) -> None:
     family, sent = tmp_path / "kernels" / "sums", tmp_path / "sent"
     family.mkdir(parents=True)
