@@ -4,9 +4,11 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
+
 from prism_bench.workflows.bitwise import equal_boards
 
-TUNABLE = Path(__file__).parent.parent / "tunable"
+PLANTED, TUNABLE = (Path(__file__).parent.parent / name for name in ("bits", "tunable"))
 
 
 def test_what_nobody_promised_is_reported_and_ends_with_0(shell, toys, script):
@@ -71,3 +73,17 @@ def test_boards_have_the_name_of_the_first(gpus):
 def test_without_nvml_there_are_no_boards(monkeypatch):
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert [] == equal_boards()
+
+
+@pytest.mark.gpu
+def test_a_broken_promise_on_a_gpu_ends_with_1(shell):
+    found = shell(
+        "verify", "--catalogue", PLANTED, "row_sums", "--bitwise", "--backend", "cuda", "--label", "S1", "--json"
+    )
+    assert 1 == found.code
+    statuses = {case["name"].partition("[")[0]: case["status"] for case in found.json if case["label"] == "S1"}
+    broken = {"row_sums:split_rows", "row_sums:tile_rows", "row_sums:neighbour"}
+    assert broken == {name for name, status in statuses.items() if status == "wrong"}
+    (steady,) = (case for case in found.json if case["name"].startswith("row_sums[rows=4096"))
+    checks = {entry["check"] for entry in steady["verification"] if entry.get("same")}
+    assert {"repeated", "batch", "contention"} <= checks

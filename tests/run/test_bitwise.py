@@ -77,6 +77,15 @@ def test_twenty_planted_kernels_are_told_apart_on_a_gpu():
         assert kinds[kernel] & ({"repeated", "contention"} if check == "order" else {check}), kernel
 
 
+@pytest.mark.gpu
+def test_peers_of_the_catalogue_are_checked_on_a_gpu():
+    backend, case = opened("cuda"), discover().cases(("softmax",), ("S0",))[0]
+    with backend.prepare(case, case.inputs(0)) as runnable:
+        entries = list(peer_checks(backend, runnable, 0, lambda name: None, {}, ("rows",)))
+    compared = {(entry["subject"], entry["check"]) for entry in entries if entry["same"] is not None}
+    assert {"repeated", "batch"} == {check for _, check in compared}, entries
+
+
 @pytest.mark.skipif(tool(PROGRAM) is None, reason="no nvdisasm")
 @pytest.mark.parametrize(
     ("kernel", "cause"),
