@@ -33,8 +33,8 @@ from prism_bench.analysis.summary import SummaryRow, frame_of, limits_of, noted,
 from prism_bench.catalogue import Catalogue
 from prism_bench.measure.plausibility import Limits
 from prism_bench.record.run_record import CaseResult, RunRecord
-from prism_bench.spec.metric import DERIVED, ELSEWHERE, MEASURED, StandIn
-from prism_bench.units import count_text, rate_text, time_text
+from prism_bench.spec.metric import MEASURED, StandIn, value_text
+from prism_bench.units import count_text
 
 if TYPE_CHECKING:
     import pandas
@@ -139,19 +139,6 @@ def _of_budget(verdict: BudgetVerdict) -> Finding:
 def metric_words(metric: str) -> str:
     """Return `cold time` for `cold_time`."""
     return metric.replace("_", " ")
-
-
-def value_text(metric: str, value: float | None) -> str:
-    """Return a value of a metric with its unit; a plain number if the metric is unknown."""
-    known = {**MEASURED, **ELSEWHERE, **DERIVED}.get(metric)
-    unit = known.unit if known else None
-    if value is None:
-        return "-"
-    if unit == "s":
-        return time_text(value)
-    if unit == "1":
-        return f"{value * 100:.3g} %" if metric.endswith("share") else f"{value:.3g}x"
-    return rate_text(value, unit) if unit else f"{value:g}"
 
 
 # Uncertainty of a case's value: its 95 % interval, by which a budget is met, missed or undecided.

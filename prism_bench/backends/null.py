@@ -3,8 +3,8 @@
 The script is a JSON file named by PRISM_BENCH_NULL: {pattern: behaviour}, the pattern of a case's name or of its task
 (name@block=128). `with_source` of a behaviour holds changes of it by a text in the kernel's source or spec, so that
 two commits differ. A behaviour may hold `seconds` (the median, 1e-6),
-`noise` (relative, 0.01), `clock` (Hz), `sass` and `source` (hashes), `compiler` (`NVRTC 13.0`), and faults, each true
-or false: `wrong`,
+`noise` (relative, 0.01), `joules` (of a launch; without it there is no energy counter), `clock` (Hz), `sass` and
+`source` (hashes), `compiler` (`NVRTC 13.0`), and faults, each true or false: `wrong`,
 `nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `idles` (timed
 launches leave outputs as they find them), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
 time), `memory`; and `raises` (the words of an exception). `peers` holds the behaviours of library calls by name; these
@@ -27,6 +27,7 @@ import numpy as np
 from prism_bench.backends.base import Backend, HeldBytes, HostGuard, Runnable, TimerFactories
 from prism_bench.backends.numpy_reference import NumpyBackend, NumpyRunnable
 from prism_bench.errors import MeasurementInvalid, UsageError
+from prism_bench.monitor.played_board import PlayedBoard
 from prism_bench.record.identity import host_digest
 from prism_bench.record.measurement import Sample
 from prism_bench.spec.case import Case
@@ -38,7 +39,7 @@ GPU = "PRISM_BENCH_NULL_GPU"
 Behaviour = Mapping[str, Any]  # the behaviour of a case in a script; `_BEHAVIOUR` names its keys
 Script = Mapping[str, Behaviour]
 _BEHAVIOUR = (
-    "seconds", "noise", "clock", "sass", "compiler", "source", "wrong",
+    "seconds", "noise", "joules", "clock", "sass", "compiler", "source", "wrong",
     "nan", "unwritten", "skips", "idles", "shape", "mutates", "crash",
     "hang", "fails", "memory", "raises", "peers", "leaks", "changes", "with_source",
 )  # fmt: skip
@@ -133,13 +134,29 @@ class NullRunnable(NumpyRunnable):
     def _hot(self) -> Callable[[], Sample]:
         if self._behaviour.get("fails"):
             raise MeasurementInvalid("scripted to fail")
-        return self._sample
+        return _Replay(self._sample, self._behaviour) if "joules" in self._behaviour else self._sample
 
     def _sample(self) -> Sample:
         for name, output in self._verified.items():
             if not self._behaviour.get("idles"):
                 self._results[name][...] = output
         return _scripted_sample(self._behaviour, self._rng)
+
+
+class _Replay:
+    """A hot timer that repeats its launch on a board that is played; `joules` of each are drawn in 1 ms."""
+
+    replay_seconds = 1e-3
+
+    def __init__(self, sample: Callable[[], Sample], behaviour: Behaviour) -> None:
+        each, joules = self.replay_seconds, behaviour["joules"]
+        self.board = PlayedBoard(
+            joules / each, each=each, idle=0.2 * joules / each, noise=behaviour.get("noise", 0.01), seed=os.getpid()
+        )
+        self._sample, self.repeated = sample, self.board.repeated
+
+    def __call__(self) -> Sample:
+        return self._sample()
 
 
 def _scripted_sample(behaviour: Behaviour, rng: np.random.Generator) -> Sample:

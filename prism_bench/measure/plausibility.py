@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from prism_bench.record.measurement import Measurement
 from prism_bench.record.run_record import CaseResult
+from prism_bench.spec.metric import ELSEWHERE
 from prism_bench.units import bytes_text, rate_text, time_text
 
 # Proof that the caches were cold: reads that fit in them and take longer after the caches were cleared.
@@ -327,7 +328,7 @@ def judged(
 
 
 def _judged(measured: Measurement, case: CaseResult, limits: Limits, written: Mapping[str, int]) -> Measurement:
-    if measured.median is None or not measured.valid:
+    if measured.median is None or not measured.valid or measured.metric in ELSEWHERE:
         return measured
     if limits.cold_doubt and measured.metric == "cold_time":
         return replace(measured, valid=False, reason=limits.cold_doubt)

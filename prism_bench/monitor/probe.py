@@ -185,6 +185,10 @@ class Probe:
         budget: float | None = None,
     ) -> None:
         self.device, self._pynvml = device, pynvml
+        scopes = {"gpu": pynvml.NVML_POWER_SCOPE_GPU, "module": pynvml.NVML_POWER_SCOPE_MODULE}
+        self._scopes: Mapping[int | tuple[int, int], tuple[str, float]] = {
+            (pynvml.NVML_FI_DEV_POWER_INSTANT, number): (scope, 1e-3) for scope, number in scopes.items()
+        }
         processes = Processes(pynvml, device.handle, ours)
         self._calls = [
             *_quick(pynvml, device),
@@ -215,13 +219,25 @@ class Probe:
         old = [call for call in wanted if call.is_older(since)]
         return self._made(old, now) if old else None
 
-    def energy(self) -> float | None:
-        """Return the energy counter in joules."""
+    def energy(self) -> float | str:
+        """Return the energy counter in joules, or why it is unknown."""
         try:
             return self._pynvml.nvmlDeviceGetTotalEnergyConsumption(self.device.board) * 1e-3
         except self._pynvml.NVMLError as error:
+            return why_missing(self._pynvml, error)
+
+    def power(self) -> dict[str, float]:
+        """Return the power in watts now by scope, without scopes that the board does not offer.
+
+        NVML has a scope for the field: the GPU, or on Grace Hopper the module (nvml.h, nvmlPowerScopeType_t).
+        """
+        try:
+            values = _fields(self._pynvml, self.device.board, self._scopes)
+        except self._pynvml.NVMLError as error:
             why_missing(self._pynvml, error)
-            return None
+            values = {}
+        self._scopes = {key: field for key, field in self._scopes.items() if isinstance(values.get(field[0]), float)}
+        return {scope: watts for scope, watts in values.items() if isinstance(watts, float)}
 
     def costs(self) -> dict[str, CallCost]:
         """Return the cost of each call by the quantities that it reads."""
@@ -296,8 +312,13 @@ def _single(name: str, read: Callable[[], Any], period: float = 0.0) -> Call:
     return Call((name,), lambda: {name: read()}, period)
 
 
-def _fields(pynvml: ModuleType, handle: Any, fields: Mapping[int, tuple[str, float]]) -> dict[str, float | str]:
-    """Return the field values of one call by name: numbers, or the reason why a value is missing."""
+def _fields(
+    pynvml: ModuleType, handle: Any, fields: Mapping[int | tuple[int, int], tuple[str, float]]
+) -> dict[str, float | str]:
+    """Return the field values of one call by name: numbers, or the reason why a value is missing.
+
+    A field is a number, or a number with a scope.
+    """
     members = {
         pynvml.NVML_VALUE_TYPE_DOUBLE: "dVal",
         pynvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
@@ -307,8 +328,8 @@ def _fields(pynvml: ModuleType, handle: Any, fields: Mapping[int, tuple[str, flo
         pynvml.NVML_VALUE_TYPE_SIGNED_INT: "siVal",
     }
     values = {}
-    for field_value in pynvml.nvmlDeviceGetFieldValues(handle, list(fields)):
-        name, scale = fields[field_value.fieldId]
+    answers = pynvml.nvmlDeviceGetFieldValues(handle, list(fields))
+    for field_value, (name, scale) in zip(answers, fields.values(), strict=True):
         if field_value.nvmlReturn == pynvml.NVML_SUCCESS:
             member = members.get(field_value.valueType, "ullVal")
             values[name] = float(getattr(field_value.value, member)) * scale

@@ -1,4 +1,4 @@
-"""Sampler of devices in a thread, the evidence of a window, the rules that judge it, and the energy of a launch."""
+"""Sampler of devices in a thread, the evidence of a window, and the rules that judge it."""
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.monitor import nvml
 from prism_bench.monitor.nvml import DeviceLost, NvmlDevice, close, library
 from prism_bench.monitor.probe import HARMFUL, DeviceReading, Probe, XidWatch, family, reasons_in
-from prism_bench.record.measurement import CLOCK_SHARE, Energy, Evidence
+from prism_bench.record.measurement import CLOCK_SHARE, Evidence
 from prism_bench.units import rate_text, share_text
 
 # Evidence of a window.
@@ -446,96 +446,3 @@ def remarks(evidence: Evidence) -> Iterator[str]:
     for event in evidence.events:
         if " corrected " in event:
             yield event
-
-
-# Energy of one launch, from the driver's energy counter while the kernel runs without a pause.
-#
-# The counter does not change for tens of milliseconds and then jumps, so only whole steps count: a window opens at a
-# jump and closes at a later one, and the launches in it follow from the time between. The reported uncertainty is that
-# of the counter. The sensor behind it has an uncertainty too: on some boards it samples only a quarter of the time
-# (Z. Yang, K. Adamek, W. Armour, "Part-time power measurements", SC 2024).
-
-_RESOLUTION = 1e-3  # joules: the counter is in millijoules
-
-
-@dataclass(frozen=True)
-class EnergyPrecision:
-    """Effort of an energy measurement: at most `seconds`, less once the uncertainty is below `precision` of the energy.
-
-    A window has `steps` steps of the counter, or a single step if the time allows no more. An energy more uncertain
-    than `worst` is not reported.
-    """
-
-    seconds: float = 0.3
-    steps: int = 2
-    precision: float = 0.03
-    worst: float = 0.25
-
-
-@dataclass(frozen=True)
-class _Edge:
-    """Jump of the counter: it read `joules` and `launches` were done at `at`; it read less at `before`."""
-
-    before: float
-    at: float
-    joules: float
-    launches: float
-
-
-def energy_per_launch(
-    replays: Iterator[int],
-    counter: Callable[[], float | None],
-    patience: EnergyPrecision | None = None,
-    clock: Callable[[], float] = perf_counter,
-) -> Energy:
-    """Return the energy of one launch, or the reason why it is unknown.
-
-    `replays` keeps the device busy without a pause and yields the launches done so far; `counter` reads joules. The
-    time between two yields must be shorter than a step of the counter.
-    """
-    patience = patience or EnergyPrecision()
-    began, edges = clock(), []
-    last_at, last = began, counter()
-    if last is None:
-        return Energy(reason="this device has no energy counter")
-    for launches in replays:
-        now, joules = clock(), counter()
-        if joules is None:
-            return Energy(reason="the energy counter does not answer any more")
-        if joules > last:
-            edges.append(_Edge(last_at, now, joules, launches))
-        last_at, last = now, joules
-        energy = _between(edges, patience.steps)
-        if energy and _is_within(energy, patience.precision):
-            return energy
-        if now - began >= patience.seconds:
-            energy = energy or _between(edges, 1)
-            if energy and _is_within(energy, patience.worst):
-                return energy
-            times = {0: "did not move", 1: "moved once"}.get(len(edges), f"moved {len(edges)} times")
-            reason = f"the energy counter {times} in {now - began:.2g} s of repetition, too coarse for one launch"
-            return Energy(reason=reason)
-    return Energy(reason="the kernel could not be repeated")
-
-
-def _between(edges: Sequence[_Edge], steps: int) -> Energy | None:
-    """Return the energy between the first edge and the last; None while there are too few steps.
-
-    A jump is somewhere between two readings of the counter, so the window is uncertain by half of both gaps.
-    """
-    if len(edges) <= steps:
-        return None
-    first, last = edges[0], edges[-1]
-    window, joules, launches = last.at - first.at, last.joules - first.joules, last.launches - first.launches
-    if window <= 0 or launches <= 0:
-        return None
-    gaps = (first.at - first.before + last.at - last.before) / 2
-    share = gaps / window + _RESOLUTION / joules
-    each = joules / launches
-    return Energy(joules=each, uncertainty=each * share, window=window, launches=round(launches))
-
-
-def _is_within(energy: Energy, share: float) -> bool:
-    if energy.joules is None or energy.uncertainty is None:
-        return False
-    return energy.uncertainty <= share * energy.joules

@@ -13,7 +13,8 @@ from msgspec import Meta, Struct
 
 from prism_bench import display
 from prism_bench.errors import ResultsError
-from prism_bench.units import rate_text, share_text, time_text
+from prism_bench.spec.metric import value_text
+from prism_bench.units import rate_text, share_text
 
 # A clock below this share of the best one of its session is throttled, or not yet awake.
 CLOCK_SHARE = 0.75
@@ -68,8 +69,12 @@ class Evidence(Struct, frozen=True, gc=False):
 class Energy(Struct, frozen=True, gc=False):
     """Energy of one launch in `joules`, from the driver's counter over a `window` of seconds with `launches` in it.
 
-    `uncertainty` in joules is that of counting: when the counter moved, and by how much it moves at once. It does not
-    contain the error of the board's sensor. Without joules there is a `reason`.
+    `uncertainty` is half of the 95 % interval in joules: the counter's own noise, and when it was seen to move. It does
+    not contain the error of the board's sensor. Without joules there is a `reason`. Older records have no more.
+    `net_joules` are without the `idle_power` in watts that the board drew at rest just before, with `net_uncertainty`.
+    `step` is the time in seconds between two moves of the counter. `scope` is what it counts: `gpu`, or `module` (GPU,
+    CPU and their memory); None where the board offers no power to decide by. `disagreement` is the counter over power
+    integrated in the same time, less 1.
     """
 
     joules: float | None = None
@@ -77,6 +82,12 @@ class Energy(Struct, frozen=True, gc=False):
     window: float | None = None
     launches: Count | None = None
     reason: Text | None = None
+    idle_power: float | None = None
+    net_joules: float | None = None
+    net_uncertainty: float | None = None
+    step: float | None = None
+    scope: Name | None = None
+    disagreement: float | None = None
 
 
 @dataclass(frozen=True)
@@ -153,13 +164,13 @@ class Measurement(MeasurementFields):
         """Return the line of the measurement over a picture of its samples, one line of dots per process."""
         groups = [(f"process {number}", process) for number, process in enumerate(self.processes, 1)]
         samples = self.samples
-        ends = (time_text(min(samples)), time_text(max(samples))) if samples else None
+        ends = (value_text(self.metric, min(samples)), value_text(self.metric, max(samples))) if samples else None
         return display.view(str(self), display.dots(groups, ends))
 
     def __str__(self) -> str:
         if self.median is None:
             return f"{self.subject} {self.metric}: not measured ({self.reason})"
-        text = f"{self.subject} {self.metric}: {time_text(self.median)}"
+        text = f"{self.subject} {self.metric}: {value_text(self.metric, self.median)}"
         text += f" (n={len(self.samples)}"
         if self.spread is not None:
             text += f", processes within {share_text(self.spread)}"

@@ -30,7 +30,7 @@ from prism_bench.record.schema import (
     checked_with_tables,
     impossible,
 )
-from prism_bench.spec.metric import STAND_INS, StandIn
+from prism_bench.spec.metric import STAND_INS, StandIn, value_text
 from prism_bench.spec.peer import PeerFacts
 from prism_bench.units import count_text, time_text
 
@@ -99,7 +99,7 @@ class CaseResult(CaseFields):
             if entry.metric == metric and entry.median
         ]
         others = [
-            [entry.metric, time_text(entry.median), entry.reason or ""]
+            [entry.metric, value_text(entry.metric, entry.median), entry.reason or ""]
             for entry in self.measurements
             if entry.subject == "kernel"
         ]

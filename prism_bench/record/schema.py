@@ -47,6 +47,7 @@ A record is one JSON object (stored compressed, see `store/`):
                        rounded to four significant digits;
                        `clocks` are lists of SM clocks in MHz;
                        `evidence` and `energy`, absent where nothing watched the device, are those of `measurement`;
+                       of the metric `energy` the samples are joules of a launch, in older records it is in `hot_time`;
                        `boards` has the UUID of the GPU of each process where several measured it
         spent          seconds that worker processes spent on the case, all of them together: {untimed: of those that
                        time nothing, preparing, verifying, kernel, peer:<name>, cpu: of those that time}
@@ -505,9 +506,10 @@ def impossible_beside_times(case: CaseFile, measurement: MeasurementFile) -> str
             return reason
     if (energy := measurement.energy) is None:
         return None
-    for name, value in (("energy", energy.joules), ("uncertainty", energy.uncertainty), ("window", energy.window)):
+    for name in ("joules", "uncertainty", "window", "idle_power", "net_joules", "net_uncertainty", "step"):
+        value = getattr(energy, name)
         if value is not None and not 0 <= value <= _MOST:
-            return f"an {name} of {value:g}; possible is 0 to {_MOST:g}"
+            return f"an energy with {name} of {value:g}; possible is 0 to {_MOST:g}"
     return None
 
 

@@ -12,12 +12,11 @@ from jinja2 import BytecodeCache, ChoiceLoader, Environment, PackageLoader, Stri
 from jinja2.bccache import Bucket
 from markupsafe import Markup
 
-from prism_bench.analysis.run_analysis import value_text
 from prism_bench.extension import installed
 from prism_bench.io.files import cache_folder, write_atomically
 from prism_bench.report.headline import times_text
 from prism_bench.report.plain import backend_text
-from prism_bench.spec.metric import STAND_INS
+from prism_bench.spec.metric import STAND_INS, value_text
 from prism_bench.units import (
     bytes_text,
     change_range_text,

@@ -9,11 +9,11 @@ from typing import Literal
 from prism_bench.analysis import peers
 from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.peers import UNSTABLE_MARK, range_text, unstable_stand_in
-from prism_bench.analysis.run_analysis import Reading, metric_words, value_text
+from prism_bench.analysis.run_analysis import Reading, metric_words
 from prism_bench.analysis.summary import SummaryRow, implementation, number, summary_rows
 from prism_bench.record.run_record import CaseResult
 from prism_bench.report.headline import times_text
-from prism_bench.spec.metric import MEASURED, StandIn
+from prism_bench.spec.metric import MEASURED, StandIn, value_text
 from prism_bench.units import energy_text, rate_text, share_text, time_text
 
 GAP = "-"
@@ -255,13 +255,19 @@ def _cpu(row: SummaryRow, case: CaseResult) -> Cell:
 
 
 def _energy(row: SummaryRow, case: CaseResult) -> Cell:
-    """Return the energy of a launch in the hot replay, with the uncertainty of counting, or why it is missing."""
-    hot = case.measurement("hot_time")
-    energy = hot.energy if hot else None
+    """Return the energy of a launch in the hot replay with its interval, and without idle power, or why it is missing.
+
+    Older records have it in the hot time.
+    """
+    measured = case.measurement("energy") or case.measurement("hot_time")
+    energy = measured.energy if measured else None
     if energy is None or energy.joules is None:
         return Cell(reason=energy.reason if energy else None)
     share = energy.uncertainty / energy.joules if energy.joules and energy.uncertainty is not None else None
-    return Cell(energy_text(energy.joules), energy.joules, "" if share is None else f"±{share_text(share)}")
+    small = [f"±{share_text(share)}"] if share is not None else []
+    small += [f"{energy_text(energy.net_joules)} without idle"] if energy.net_joules is not None else []
+    small += ["of the module"] if energy.scope == "module" else []
+    return Cell(energy_text(energy.joules), energy.joules, ", ".join(small))
 
 
 def _error(row: SummaryRow, case: CaseResult) -> Cell:
@@ -282,6 +288,6 @@ COLUMNS = (
     Column("limit", "Of its limit", "share of what memory, arithmetic or the launch allows", _limit),
     Column("peer_ratio", "Peer", "best peer's time over the kernel's: above 1 the kernel is faster", _peer),
     Column("cpu_ratio", "CPU", "wall time of the CPU over the cold time, and over the end-to-end time (e2e)", _cpu),
-    Column("energy", "Energy", "of one launch, idle power included, by the board's counter; ± of counting", _energy),
+    Column("energy", "Energy", "of one launch, by the GPU's counter; ± 95 %; without what it draws when idle", _energy),
     Column("error", "Error", "worst error against the float64 reference, normwise", _error),
 )  # fmt: skip

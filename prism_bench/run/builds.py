@@ -43,7 +43,8 @@ def pair_settings(settings: Settings, metrics: Sequence[str] = DEVICE_METRICS) -
     Processes that measure are numbered from 1, so a metric of the first process only is not measured at all.
     """
     others = tuple(metric for metric in settings.criteria if metric not in metrics)
-    return replace(settings, peers=False, cpu_baseline=False, first_process_only=others)
+    watching = replace(settings.watching, energy_labels=()) if "energy" in metrics else settings.watching
+    return replace(settings, peers=False, cpu_baseline=False, first_process_only=others, watching=watching)
 
 
 @dataclass(frozen=True)

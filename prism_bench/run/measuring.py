@@ -17,9 +17,10 @@ from prism_bench.backends.base import OutputGuard, StrayElement
 from prism_bench.backends.numpy_reference import NumpyBackend
 from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.measure import ClockGate, Criterion, sample
-from prism_bench.monitor import Blind, Rules, Sampler, energy_per_launch, remarks
-from prism_bench.monitor.nvml import DeviceLost
-from prism_bench.record.measurement import Energy, Evidence, Measurement, Sample
+from prism_bench.monitor import Blind, Rules, Sampler, remarks
+from prism_bench.monitor.energy import METRIC as ENERGY
+from prism_bench.monitor.energy import energy_per_launch, unknown
+from prism_bench.record.measurement import Evidence, Measurement, Sample
 from prism_bench.run.settings import Settings
 from prism_bench.run.verification import Entry, compare_outputs
 from prism_bench.spec.kernel import InOut
@@ -152,27 +153,32 @@ class DeviceWatcher:
         if not judged.valid or judged.metric in _OF_THE_HOST:
             return judged
         # Samples that carry their own clock were judged by it, one by one; the driver's clock judges the others.
-        of_the_clock = MEASURED[judged.metric].clock in ("events", "graph") and not judged.clocks
+        metric = MEASURED.get(judged.metric)
+        of_the_clock = metric is not None and metric.clock in ("events", "graph") and not judged.clocks
         doubts = self._rules.doubts(evidence, self._best if of_the_clock else None)
         return replace(judged, valid=False, reason="; ".join(doubts)) if doubts else judged
 
-    def energy(self, once: Any) -> Energy | None:
-        """Return the energy of one launch of a hot timer that can repeat it; None without a sampler."""
-        if not self._sampler.probes or not hasattr(once, "repeated"):
-            return None
-        probe = self._sampler.probes[0]
-        if probe.device.is_slice:
-            return Energy(reason="the energy counter is the whole GPU's, and this is a slice of it")
+    def energy(self, once: Any, criterion: Criterion) -> list[Measurement]:
+        """Return the energy of one launch of a hot timer that can repeat it; nothing without a sampler.
+
+        A scripted timer has a board of its own, on which no time passes.
+        """
+        board = getattr(once, "board", None)
+        if not (board or self._sampler.probes) or not hasattr(once, "repeated"):
+            return []
+        if not board and self._sampler.probes[0].device.is_slice:
+            return [unknown("the energy counter is the whole GPU's, and this is a slice of it")]
         if once.replay_seconds > _LONGEST_REPLAY:
             replay = time_text(once.replay_seconds)
-            return Energy(reason=f"a replay of its graph takes {replay}, longer than a step of the energy counter")
-        try:
+            return [unknown(f"a replay of its graph takes {replay}, longer than a step of the energy counter")]
+
+        def measure() -> list[Measurement]:
             with closing(once.repeated()) as replays:
-                return energy_per_launch(replays, probe.energy)
-        except DeviceLost as error:
-            return Energy(reason=f"lost: {error}")
-        except MeasurementInvalid as error:
-            return Energy(reason=str(error))
+                if board:
+                    return [energy_per_launch(replays, board, criterion, clock=board.clock, pause=board.pause)]
+                return [energy_per_launch(replays, self._sampler.probes[0], criterion)]
+
+        return self.watched(measure)
 
 
 # Timed launches compared with the verified one: a kernel that stops working once timed is wrong, with no time.
@@ -438,16 +444,22 @@ def measure_runnable(
 ) -> list[Measurement]:
     """Return every metric that the runnable offers, that has a criterion and is not `skipped`, and the launch cost.
 
-    `subject` is `kernel`, `peer:<name>` or `cpu`. With `energy` the hot time has the energy of a launch. The outputs of
-    the timed `launches` are verified, where these are given: TimedLaunchWrong. `step` is called before each metric.
+    `subject` is `kernel`, `peer:<name>` or `cpu`. With `energy` the energy of a launch follows the hot time. The
+    outputs of the timed `launches` are verified, where these are given: TimedLaunchWrong. `step` is called before each
+    metric.
     """
     measurements: list[Measurement] = []
     for metric, set_up in runnable.timers().items():
-        if metric in skipped or metric not in settings.criteria:
+        is_wanted = metric not in skipped and metric in settings.criteria
+        has_energy = energy and metric == "hot_time"
+        if not is_wanted and not has_energy:
             continue
         step()
         try:
             once = set_up()
+            if not is_wanted:
+                measurements += _energy(once, settings, watcher)
+                continue
             timer = launches.watched(metric, once) if launches else None
             criterion = settings.criterion(metric, subject)
             series = watcher.watched(partial(measure_metric, metric, subject, timer or once, criterion, watcher.gate))
@@ -458,11 +470,15 @@ def measure_runnable(
             continue
         if reason:
             series = [replace(entry, valid=False, reason=reason) if entry.valid else entry for entry in series]
-        if energy and metric == "hot_time":
-            with phase(_ENERGY):
-                series[-1] = replace(series[-1], energy=watcher.energy(once))
         measurements += series
+        if has_energy:
+            measurements += _energy(once, settings, watcher)
     return measurements
+
+
+def _energy(once: Any, settings: Settings, watcher: DeviceWatcher) -> list[Measurement]:
+    with phase(_ENERGY):
+        return watcher.energy(once, settings.criterion(ENERGY, "kernel"))
 
 
 def measure_metric(

@@ -52,8 +52,8 @@ PROTOCOL = 1  # raise it when the same kernel on the same machine would get othe
 class Watching:
     """How the device is watched: `hertz` of the sampler (0: not at all), and the `rules` for its samples.
 
-    `energy` is whether the energy of a launch is measured, in the first process, for cases of `energy_labels`: S0 ends
-    before the counter moves, and S2 would add nothing to S1.
+    `energy` is whether the energy of a launch is measured, for cases of `energy_labels`, or of all without labels: S0
+    ends before the counter moves, and S2 would add nothing to S1.
     """
 
     hertz: float = HERTZ
@@ -96,9 +96,10 @@ class Settings:
             "end_to_end_time": Criterion(precision=0.05, min_samples=5, max_samples=8, seconds=0.3),
             "first_call_time": Criterion(min_samples=1, max_samples=1),
             "wall_time": Criterion(precision=0.01, max_samples=24, seconds=0.4),
+            "energy": Criterion(precision=0.02, min_samples=4, seconds=2.0),
         }
     )
-    first_process_only: tuple[str, ...] = ("first_call_time",)
+    first_process_only: tuple[str, ...] = ("first_call_time", "energy")
     smallest_only: tuple[str, ...] = ("first_call_time",)
     peer_precision: float = 0.01
     peer_processes: int = 2
@@ -134,7 +135,9 @@ class Settings:
 
     def measures_energy(self, case: Case, process: int) -> bool:
         """Return whether this process measures the energy of a launch of the case."""
-        return self.watching.energy and process == 0 and case.label in self.watching.energy_labels
+        labels = self.watching.energy_labels
+        is_left_out = "energy" in self.left_out(case, process) or "energy" not in self.criteria
+        return self.watching.energy and not is_left_out and (not labels or case.label in labels)
 
     def left_out_of_peers(self, process: int) -> tuple[str, ...]:
         """Return the metrics of peers that this process does not measure."""
@@ -153,6 +156,7 @@ class Settings:
         A wall time with other threads is another series.
         """
         plain = {**asdict(self), "seeds": list(self.seeds)}
+        plain["criteria"].pop("energy", None)  # it is no time, and every energy has its own interval
         threads = {"blas_threads": BLAS_THREADS} if backend in STAND_INS else {}
         return {"version": PROTOCOL, **{key: plain[key] for key in _KEPT}, **threads}
 

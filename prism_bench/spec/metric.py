@@ -9,6 +9,7 @@ from datetime import date
 from typing import Literal
 
 from prism_bench.errors import SpecError
+from prism_bench.units import energy_text, rate_text, time_text
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,11 @@ MEASURED = {
     )
 }
 
-# Of pipelines and allocators; no kernel of the catalogue has them.
+# No time of one launch: its energy, and the times of pipelines and allocators.
 ELSEWHERE = {
     metric.name: metric
     for metric in (
+        Metric("energy", "J", "counter", "of one launch of many, back to back, by the board's own counter"),
         Metric("steady_time", "s", "host", "one evaluation of many enqueued without waiting, data on the device"),
         Metric("allocation_time", "s", "host", "one allocation, from Python"),
         Metric("allocation_tail", "s", "host", "the 99th percentile of allocations, from Python"),
@@ -77,7 +79,6 @@ DERIVED = {
         Metric("bandwidth_share", "1", "derived", "bandwidth over the copy ceiling of the same run", "higher"),
         Metric("flop_share", "1", "derived", "operation rate over the FP32 ceiling of the same run", "higher"),
         Metric("peer_ratio", "1", "derived", "best peer's cold time over the kernel's", "higher"),
-        Metric("energy", "J", "counter", "of one launch, by the board's own counter"),
         Metric("dram_bytes", "B", "profiler", "bytes read from and written to DRAM"),
         Metric("dram_share", "1", "profiler", "DRAM throughput over its peak", "higher"),
         Metric("tensor_share", "1", "profiler", "tensor pipe over its peak", "higher"),
@@ -85,6 +86,19 @@ DERIVED = {
         Metric("occupancy", "1", "profiler", "warps resident while a multiprocessor works, over its limit", "higher"),
     )
 }
+
+
+def value_text(metric: str, value: float | None) -> str:
+    """Return a value of a metric with its unit; a plain number if the metric is unknown."""
+    known = {**MEASURED, **ELSEWHERE, **DERIVED}.get(metric)
+    unit = known.unit if known else None
+    if value is None:
+        return "-"
+    if unit in ("s", "J"):
+        return time_text(value) if unit == "s" else energy_text(value)
+    if unit == "1":
+        return f"{value * 100:.3g} %" if metric.endswith("share") else f"{value:.3g}x"
+    return rate_text(value, unit) if unit else f"{value:g}"
 
 
 def is_host_time(metric: str) -> bool:

@@ -11,6 +11,7 @@ from prism_bench.catalogue import of_project
 from prism_bench.errors import ResultsError
 from prism_bench.monitor.exporter import Newest
 from prism_bench.record import store
+from prism_bench.spec.metric import MEASURED
 
 _MOST_TRIED = 64  # records, the newest first, until one can be read
 
@@ -65,7 +66,7 @@ def _figures(path: Path, stamp: tuple[int, int], folder: Path | None, report: Ca
         seconds=[
             (name, measurement.metric, measurement.median)
             for name, measurement in valid
-            if measurement.median is not None
+            if measurement.median is not None and measurement.metric in MEASURED
         ],
         joules=[
             (name, measurement.energy.joules)

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from prism_bench.analysis.gate.budgets import BudgetVerdict
-from prism_bench.analysis.run_analysis import exit_code, findings, value_text
-from prism_bench.spec.metric import Budget
+from prism_bench.analysis.run_analysis import exit_code, findings
+from prism_bench.spec.metric import Budget, value_text
 from tests.report.synthetic import case_result, gpu_record, measurement, record_of
 
 

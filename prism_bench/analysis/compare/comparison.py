@@ -30,12 +30,12 @@ from prism_bench.analysis.compare.noise import Control, Noise, control_findings,
 from prism_bench.analysis.compare.selection import SelectedCase, Selection, clock_shift, shortcut_doubts
 from prism_bench.analysis.compare.verdict import CHANGED, RULES, Judgement, Pair, Verdict, VerdictRules, judged, pair_of
 from prism_bench.analysis.peers import clock_of
-from prism_bench.analysis.run_analysis import GRAVITY, Finding, Gravity, exit_code, metric_words, value_text
+from prism_bench.analysis.run_analysis import GRAVITY, Finding, Gravity, exit_code, metric_words
 from prism_bench.measure.plausibility import valid
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.record.schema import JsonTable
-from prism_bench.spec.metric import ELSEWHERE, MEASURED
-from prism_bench.units import change_range_text, change_text, count_text, share_text, time_text
+from prism_bench.spec.metric import ELSEWHERE, MEASURED, value_text
+from prism_bench.units import change_range_text, change_text, count_text, share_text
 
 ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared", "same machine code"]
 UNMEASURED: ComparedVerdict = "same machine code"
@@ -80,7 +80,9 @@ class ComparedCase:
     def __repr__(self) -> str:
         """Return one line: `<ComparedCase softmax[rows=32,cols=1000] slower: 5.00 us against 4.00 us, +25.0 %>`."""
         before, after = self.seconds
-        times = f": {time_text(after)} against {time_text(before)}" if before and after else ""
+        times = (
+            f": {value_text(self.metric, after)} against {value_text(self.metric, before)}" if before and after else ""
+        )
         ratio = f", {change_text(self.judgement.estimate.ratio)}" if self.judgement else ""
         why = self.reason if not self.judgement else self.machine_words
         reason = f" ({why})" if why else ""
@@ -230,7 +232,7 @@ class RecordComparison:
             [
                 case.case,
                 case.verdict,
-                *map(time_text, case.seconds),
+                *(value_text(case.metric, value) for value in case.seconds),
                 "; ".join(filter(None, (case.machine_words, case.reason))),
             ]
             for case in shown

@@ -18,7 +18,7 @@ from prism_bench.analysis.compare.estimate import FEW
 from prism_bench.analysis.compare.noise import Noise, stored_noise
 from prism_bench.analysis.compare.verdict import RULES
 from prism_bench.analysis.gate.budgets import Baseline
-from prism_bench.analysis.run_analysis import GRAVITY, Finding, Reading, metric_words, read, value_text
+from prism_bench.analysis.run_analysis import GRAVITY, Finding, Reading, metric_words, read
 from prism_bench.analysis.summary import implementation
 from prism_bench.analysis.trend import Floors, Trend, trend
 from prism_bench.analysis.trend.causes import RECENT, Shift, shifts
@@ -34,6 +34,7 @@ from prism_bench.record.run_record import STATUSES, TESTED, CaseResult, RunRecor
 from prism_bench.record.store import History
 from prism_bench.record.store.points import utc
 from prism_bench.spec.case import test_of
+from prism_bench.spec.metric import value_text
 from prism_bench.spec.workload import LABELS
 from prism_bench.units import change_text, count_text, share_text, time_text
 

@@ -9,12 +9,12 @@ import numpy
 
 from prism_bench.analysis.build_identity import BuildIdentity, build_change
 from prism_bench.analysis.compare.comparable import board_settings, free_settings, setting_changes, value_settings
-from prism_bench.analysis.run_analysis import Finding, Gravity, metric_words, value_text
+from prism_bench.analysis.run_analysis import Finding, Gravity, metric_words
 from prism_bench.analysis.trend.series import CAUSES, Breakpoint, CaseSeries, Cause, CauseKind, SeriesPoints, Step
 from prism_bench.record.identity import Owner
 from prism_bench.record.store import History
 from prism_bench.record.store.points import Facts
-from prism_bench.spec.metric import is_host_time
+from prism_bench.spec.metric import is_host_time, value_text
 from prism_bench.units import count_text, share_text
 
 # Moves that other cases share at a run: a change of every case, such as another GPU unit, explains them.

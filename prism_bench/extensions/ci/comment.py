@@ -11,12 +11,12 @@ from msgspec import Meta
 
 from prism_bench.analysis.compare.comparison import UNMEASURED, CaseRatio, change_sentence
 from prism_bench.analysis.compare.verdict import Verdict
-from prism_bench.analysis.run_analysis import value_text
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.io.documents import as_kind, json_of
 from prism_bench.report.gate import plain_text
 from prism_bench.report.plain import backend_text
 from prism_bench.run.builds import WORKING_TREE
+from prism_bench.spec.metric import value_text
 from prism_bench.units import change_range_text, change_text
 
 # The comparison, read from JSON; the file may come from a stranger, and is only data.

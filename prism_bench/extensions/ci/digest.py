@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from prism_bench.analysis.run_analysis import metric_words, value_text
+from prism_bench.analysis.run_analysis import metric_words
 from prism_bench.analysis.trend.causes import Shift
 from prism_bench.analysis.trend.detection import CONFIRMED
 from prism_bench.report.gate import headline, plain_text
@@ -13,7 +13,7 @@ from prism_bench.report.site.context import SiteContext
 from prism_bench.report.site.pages.budgets import NEAR
 from prism_bench.report.templating import environment, micro, moment
 from prism_bench.spec.case import Case
-from prism_bench.spec.metric import timed_on
+from prism_bench.spec.metric import timed_on, value_text
 from prism_bench.spec.workload import LABELS
 from prism_bench.units import change_text, count_text
 

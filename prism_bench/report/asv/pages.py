@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from prism_bench.analysis.bounds.bottleneck import plotted
 from prism_bench.analysis.gate.budgets import BudgetVerdict
 from prism_bench.analysis.gate.checks import ENOUGH
-from prism_bench.analysis.run_analysis import Reading, metric_words, read, value_text
+from prism_bench.analysis.run_analysis import Reading, metric_words, read
 from prism_bench.analysis.trend import Breakpoint, Course, Key, Step, Trend, trend
 from prism_bench.analysis.trend.causes import Shift, shifts
 from prism_bench.analysis.trend.series import courses, kept_floors
@@ -28,7 +28,7 @@ from prism_bench.report.charts import INK, canvas, inline, roofline_chart, tick
 from prism_bench.report.plain import machine_name
 from prism_bench.report.templating import environment
 from prism_bench.report.view import VERDICTS
-from prism_bench.units import time_text
+from prism_bench.spec.metric import value_text
 
 # The newest record of each machine, read and judged; one that cannot be read harms no other.
 
@@ -140,9 +140,10 @@ def _step_chart(series: Course, step: Step, place: int, began: int, name: str) -
             axes.plot((first, last), (level, level), color=INK["accent"], linewidth=1.6)
         axes.axvline(place - 0.5, color=INK["rule"], linewidth=0.8, linestyle=(0, (3, 3)))
         axes.yaxis.set_major_locator(MaxNLocator(3))
-        axes.yaxis.set_major_formatter(lambda value, _: tick(time_text(value)))
+        axes.yaxis.set_major_formatter(lambda value, _: tick(value_text(step.key.metric, value)))
         axes.set_xticks([])
-        label = f"{step.key.case}: {time_text(step.before)} before, {time_text(step.after)} after"
+        before, after = (value_text(step.key.metric, value) for value in (step.before, step.after))
+        label = f"{step.key.case}: {before} before, {after} after"
         return inline(figure, label, prefix=f"{name}-")
 
 

@@ -13,13 +13,13 @@ from rich.text import Text
 from prism_bench.analysis.compare.comparison import UNMEASURED, ComparedCase, RecordComparison, comparison_findings
 from prism_bench.analysis.compare.noise import ENOUGH, Control, Noise, shift_words
 from prism_bench.analysis.compare.selection import SelectedCase, Selection
-from prism_bench.analysis.run_analysis import metric_words, value_text
+from prism_bench.analysis.run_analysis import metric_words
 from prism_bench.compilation.listing import CodeDifference
 from prism_bench.report.plain import EntryDifferenceJson, alike, backend_text, code_difference_json
 from prism_bench.report.terminal.tables import FittedColumn, FittedTable, fitted, middle_cut, names_text
 from prism_bench.report.terminal.verification import code_difference_view
-from prism_bench.spec.metric import STAND_INS, timed_on
-from prism_bench.units import change_range_text, change_text, count_text, duration_text, share_text, time_text
+from prism_bench.spec.metric import STAND_INS, timed_on, value_text
+from prism_bench.units import change_range_text, change_text, count_text, duration_text, share_text
 from prism_bench.workflows.bisecting import Bisection, HistoryNode, difference_at
 
 STYLES = {
@@ -231,7 +231,7 @@ def noise_view(noise: Noise) -> RenderableType:
             (
                 case,
                 metric_words(metric),
-                time_text(floor.seconds),
+                value_text(metric, floor.seconds),
                 share_text(floor.between),
                 share_text(floor.within),
                 share_text(floor.smallest_change),

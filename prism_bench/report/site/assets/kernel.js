@@ -51,9 +51,9 @@
     const own = series(chosen.name, `${metric} kernel`), when = runs(), caption = figure.querySelector("figcaption");
     const peer = chosen.derived.best_peer, other = peer ? series(chosen.name, `${metric} peer:${peer}`) : [];
     const here = chosen.measurements.find((one) => one.metric === metric), aside = here?.median && chosen.night !== null && !own.some(([run]) => run === chosen.night) ? [chosen.night, here.median] : null;
-    const because = aside && `the run of ${when[aside[0]]?.[0].slice(0, 10) || "this page"} took ${words.time(aside[1])} and is set aside: ${here.refused || "the device ran at another clock than in the runs around it"}`;
+    const because = aside && `the run of ${when[aside[0]]?.[0].slice(0, 10) || "this page"} took ${words.of(metric)(aside[1])} and is set aside: ${here.refused || "the device ran at another clock than in the runs around it"}`;
     caption.hidden = own.length < 2;
-    if (own.length < 2) return gap(figure, `${own.length ? `One run so far: ${words.time(own[0][1])}. A line needs a second one, and a step eleven.` : `No run has a ${named(metric)} of this case that can be trusted.`}${aside ? ` ${because[0].toUpperCase()}${because.slice(1)}.` : ""}`);
+    if (own.length < 2) return gap(figure, `${own.length ? `One run so far: ${words.of(metric)(own[0][1])}. A line needs a second one, and a step eleven.` : `No run has a ${named(metric)} of this case that can be trusted.`}${aside ? ` ${because[0].toUpperCase()}${because.slice(1)}.` : ""}`);
     const steps = chosen.steps.filter((step) => step.metric === metric && step.subject === "kernel").sort((a, b) => a.night - b.night);
     const noise = view.noise[chosen.name]?.[metric], pieces = levels(own, steps, chosen.devices);
     const band = ([from, to, level]) => {
@@ -68,7 +68,7 @@
     const few = last - first < 9 ? Array.from({ length: last - first + 1 }, (_, index) => first + index).filter((_, index, all) => innerWidth > 700 || all.length < 4 || index === 0 || index === all.length - 1) : undefined;
     const date = (run) => when[Math.round(run)]?.[0].slice(0, 10) || "";
     const plot = chart(figure, `${named(metric)} of ${chosen.name} over ${own.length} runs, ${steps.length || "no"} step${steps.length === 1 ? "" : "s"}`, {
-      height: 280, x: { domain: [first - 0.5, last + 0.5], words: date, ticks: few, title: "run" }, y: { domain: around(all, 0.1), words: words.time, title: named(metric) },
+      height: 280, x: { domain: [first - 0.5, last + 0.5], words: date, ticks: few, title: "run" }, y: { domain: around(all, 0.1), words: words.of(metric), title: named(metric) },
     });
     const { across, up, add, say, inner } = plot, edge = (run) => Math.min(inner.right, Math.max(inner.left, across(run - 0.5)));
     for (const piece of pieces) {
@@ -98,7 +98,7 @@
       say(`${step.ratio > 1 ? "+" : "−"}${Math.abs((step.ratio - 1) * 100).toFixed(1)} %`, { x: at + (right ? -5 : 5), y: inner.top + 10, "text-anchor": right ? "end" : "start", fill: colour });
     });
     const cause = new Map(steps.map((step) => [step.night, `; a step: ${step.cause.join("; also ")}`]));
-    readable(figure, plot, own.map(([run, value]) => ({ x: across(run), y: up(value), text: `${date(run)} ${when[run]?.[1] || ""}: ${words.time(value)}${cause.get(run) || ""}` })).concat(aside ? [{ x: across(aside[0]), y: up(aside[1]), text: because }] : []));
+    readable(figure, plot, own.map(([run, value]) => ({ x: across(run), y: up(value), text: `${date(run)} ${when[run]?.[1] || ""}: ${words.of(metric)(value)}${cause.get(run) || ""}` })).concat(aside ? [{ x: across(aside[0]), y: up(aside[1]), text: because }] : []));
   }
 
   function strips(figure, chosen, metric) {
@@ -107,7 +107,7 @@
     const least = view.floors[metric], known = own.processes.filter(([count]) => count), rows = own.processes.length, count = known.reduce((sum, one) => sum + one[0], 0);
     const [low, high] = around(known.flatMap((one) => [quartiles(one)[0], quartiles(one)[4]]), 0.08), near = least && least > low - (high - low) && least < high;
     const plot = chart(figure, `${count} samples of ${chosen.name} in ${rows} processes`, {
-      height: 70 + rows * 34, left: 74, bottom: 44, x: { domain: near ? [Math.min(low, least * 0.995), high] : [low, high], words: words.time, title: named(metric) }, y: { domain: [rows, 0], ticks: [], words: String },
+      height: 70 + rows * 34, left: 74, bottom: 44, x: { domain: near ? [Math.min(low, least * 0.995), high] : [low, high], words: words.of(metric), title: named(metric) }, y: { domain: [rows, 0], ticks: [], words: String },
     });
     const { across, add, say, inner } = plot, points = [];
     own.processes.forEach((process, row) => {
@@ -119,7 +119,7 @@
       add("path", { d: `M${end(lowest)} ${y}H${end(highest)}`, stroke: "var(--second)", "stroke-width": 2 });
       add("path", { d: `M${end(lower)} ${y}H${end(upper)}`, stroke: "var(--accent)", "stroke-width": 9, "stroke-opacity": 0.55 });
       add("path", { d: `M${end(middle)} ${y - 8}V${y + 8}`, stroke: "var(--ink)", "stroke-width": 2 });
-      points.push({ x: across(middle), y, text: `process ${row + 1}: median ${words.time(middle)} of ${samples} samples from ${words.time(lowest)} to ${words.time(highest)}${clock ? ` at ${clock} MHz` : ""}` });
+      points.push({ x: across(middle), y, text: `process ${row + 1}: median ${words.of(metric)(middle)} of ${samples} samples from ${words.of(metric)(lowest)} to ${words.of(metric)(highest)}${clock ? ` at ${clock} MHz` : ""}` });
     });
     add("path", { d: `M${across(own.median)} ${inner.top}V${inner.bottom}`, stroke: "var(--ink)", "stroke-width": 1 });
     if (near) add("path", { d: `M${across(least)} ${inner.top}V${inner.bottom}`, stroke: "var(--muted)", "stroke-dasharray": "3 3" });

@@ -9,11 +9,11 @@
   const steps = () => figures("step").forEach((figure) => {
     const one = JSON.parse(figure.dataset.view);
     const { across, up, add, inner } = chart(figure, `${named(one.metric)} around the step`, {
-      height: 130, bottom: 12, x: { domain: [one.nights[0] - 0.5, one.nights.at(-1) + 0.5] }, y: { domain: around(one.values, 0.15), words: words.time },
+      height: 130, bottom: 12, x: { domain: [one.nights[0] - 0.5, one.nights.at(-1) + 0.5] }, y: { domain: around(one.values, 0.15), words: words.of(one.metric) },
     });
     one.values.forEach((value, index) => add("circle", { cx: across(one.nights[index]), cy: up(value), r: 2.2, fill: "var(--second)" }));
     for (const [from, to, level] of [[one.nights[0], one.step - 1, one.before], [one.step, one.nights.at(-1), one.after]])
-      add("path", { d: `M${across(from - 0.4)} ${up(level)}H${across(to + 0.4)}`, stroke: "var(--accent)", "stroke-width": 1.8 }, words.time(level));
+      add("path", { d: `M${across(from - 0.4)} ${up(level)}H${across(to + 0.4)}`, stroke: "var(--accent)", "stroke-width": 1.8 }, words.of(one.metric)(level));
     add("path", { d: `M${across(one.step - 0.5)} ${inner.top}V${inner.bottom}`, stroke: "var(--muted)", "stroke-dasharray": "3 3", "stroke-width": 0.8 });
   });
 

@@ -22,6 +22,7 @@
   const LARGE = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
   const words = {
     time: scaled(SMALL, "s"),
+    of: (metric) => scaled(SMALL, metric === "energy" ? "J" : "s"),
     whole: scaled(SMALL, "s", (value) => value.toPrecision(3)), // as a column of a table has it
     rate: (unit) => scaled(LARGE, unit),
     share: (value) => `${Math.round(value * 100)} %`,
