@@ -130,9 +130,11 @@ def _end_of_itself(
 
 
 def _metrics(metric: str | None, records: Path | None) -> tuple[str, ...]:
-    """Return what is measured: the metric that is judged alone, every time of the device where records are kept."""
+    """Return what is measured: the metric that is judged, and every time of the device where records are kept."""
     from prism_bench.run.builds import DEVICE_METRICS, MAIN_METRICS
 
+    if metric == "energy":
+        return (*DEVICE_METRICS, metric) if records else (metric,)
     if records or metric not in (None, *DEVICE_METRICS):
         return DEVICE_METRICS
     return (metric,) if metric else MAIN_METRICS

@@ -33,7 +33,8 @@ _KNOWN_STEPS = 3  # after which the counter's step counts as known
 _LEAST_WINDOWS = 3
 _WORST = 0.25  # an energy less certain is not reported
 _STILL = 10  # steps without a jump: the counter has stopped
-_IDLE_STEPS, _IDLE_SECONDS, _LOOK = 2, 1.0, 2e-3  # of the idle device: what is counted, for how long, how often
+_IDLE_STEPS, _IDLE_WINDOW = 2, 0.15  # of the idle device: the least steps and seconds that are counted
+_IDLE_SECONDS, _LOOK = 1.0, 2e-3  # after which the idle power stays unknown; between two readings
 _NORMAL = 1.96
 _RESOLUTION = 1e-3  # joules: the counter is in millijoules
 _WRAPS = (2**32 * _RESOLUTION, 2**64 * _RESOLUTION)
@@ -137,7 +138,7 @@ def unknown(reason: str) -> Measurement:
 def _idle_power(meter: Meter, clock: Callable[[], float], pause: Callable[[float], None]) -> tuple[float, float] | None:
     """Return the idle device's power by the counter and its error, in watts; None if the counter moves too rarely."""
     counter = _Counter(meter, clock)
-    while len(counter.jumps) <= _IDLE_STEPS:
+    while len(counter.jumps) <= _IDLE_STEPS or counter.jumps[-1].at - counter.jumps[0].at < _IDLE_WINDOW:
         if counter.look() - counter.began > _IDLE_SECONDS:
             return None
         pause(_LOOK)

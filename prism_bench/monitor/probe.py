@@ -162,6 +162,7 @@ def _name(pynvml: ModuleType, pid: int) -> str:
 # The calls that read a device.
 
 _HALF_SECOND = 0.5
+_FieldNames = Mapping[int | tuple[int, int], tuple[str, float]]  # name and unit by a field's number, or it and a scope
 
 
 class Probe:
@@ -186,7 +187,7 @@ class Probe:
     ) -> None:
         self.device, self._pynvml = device, pynvml
         scopes = {"gpu": pynvml.NVML_POWER_SCOPE_GPU, "module": pynvml.NVML_POWER_SCOPE_MODULE}
-        self._scopes: Mapping[int | tuple[int, int], tuple[str, float]] = {
+        self._scopes: _FieldNames = {
             (pynvml.NVML_FI_DEV_POWER_INSTANT, number): (scope, 1e-3) for scope, number in scopes.items()
         }
         processes = Processes(pynvml, device.handle, ours)
@@ -312,13 +313,8 @@ def _single(name: str, read: Callable[[], Any], period: float = 0.0) -> Call:
     return Call((name,), lambda: {name: read()}, period)
 
 
-def _fields(
-    pynvml: ModuleType, handle: Any, fields: Mapping[int | tuple[int, int], tuple[str, float]]
-) -> dict[str, float | str]:
-    """Return the field values of one call by name: numbers, or the reason why a value is missing.
-
-    A field is a number, or a number with a scope.
-    """
+def _fields(pynvml: ModuleType, handle: Any, fields: _FieldNames) -> dict[str, float | str]:
+    """Return the field values of one call by name: numbers, or the reason why a value is missing."""
     members = {
         pynvml.NVML_VALUE_TYPE_DOUBLE: "dVal",
         pynvml.NVML_VALUE_TYPE_UNSIGNED_INT: "uiVal",
@@ -338,7 +334,7 @@ def _fields(
     return values
 
 
-def _lagging(pynvml: ModuleType, handle: Any, fields: Mapping[int, tuple[str, float]]) -> dict[str, float | str]:
+def _lagging(pynvml: ModuleType, handle: Any, fields: _FieldNames) -> dict[str, float | str]:
     """Return the fields; the mean power by its older function if the field is not offered."""
     values = _fields(pynvml, handle, fields)
     if isinstance(values["power_average"], str):

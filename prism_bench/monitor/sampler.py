@@ -324,12 +324,12 @@ class Blind:
     """Substitute for a sampler if there is nothing to watch: the evidence of every window is the reason, if any."""
 
     def __init__(self, reason: str | None = None) -> None:
-        self._reason = reason
+        self.reason = reason
         self.probes: list[Probe] = []
 
     def summary(self) -> dict:
         """Return the entry in a run record, as `Sampler.summary` does."""
-        return {"missing": self._reason or "nobody watched"}
+        return {"missing": self.reason or "nobody watched"}
 
     @contextmanager
     def window(self) -> Iterator[Watch]:
@@ -338,8 +338,8 @@ class Blind:
         try:
             yield watch
         finally:
-            if self._reason:
-                watch.evidence = Evidence(perf_counter() - begin, 0, missing={"readings": self._reason})
+            if self.reason:
+                watch.evidence = Evidence(perf_counter() - begin, 0, missing={"readings": self.reason})
 
 
 @contextmanager

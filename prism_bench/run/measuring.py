@@ -159,13 +159,16 @@ class DeviceWatcher:
         return replace(judged, valid=False, reason="; ".join(doubts)) if doubts else judged
 
     def energy(self, once: Any, criterion: Criterion) -> list[Measurement]:
-        """Return the energy of one launch of a hot timer that can repeat it; nothing without a sampler.
+        """Return the energy of one launch of a hot timer that can repeat it; nothing where nobody watches the device.
 
         A scripted timer has a board of its own, on which no time passes.
         """
-        board = getattr(once, "board", None)
-        if not (board or self._sampler.probes) or not hasattr(once, "repeated"):
+        board, blind = getattr(once, "board", None), not self._sampler.probes
+        if not hasattr(once, "repeated"):
             return []
+        if not board and blind:
+            reason = getattr(self._sampler, "reason", None)
+            return [unknown(f"no energy counter: {reason}")] if reason else []
         if not board and self._sampler.probes[0].device.is_slice:
             return [unknown("the energy counter is the whole GPU's, and this is a slice of it")]
         if once.replay_seconds > _LONGEST_REPLAY:

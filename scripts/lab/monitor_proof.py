@@ -21,6 +21,8 @@ from time import perf_counter, thread_time
 from types import ModuleType
 from typing import Any
 
+from msgspec import structs
+
 from lab import REPOSITORY
 from prism_bench.backends import Runnable, open_backend
 from prism_bench.catalogue import discover
@@ -32,6 +34,7 @@ from prism_bench.monitor import Sampler, sampling, watched
 from prism_bench.monitor.nvml import by_uuid, devices, opened
 from prism_bench.monitor.probe import Probe
 from prism_bench.record.measurement import Energy, Sample
+from prism_bench.run import Settings
 from prism_bench.run.measuring import DeviceWatcher, measure_metric
 
 KERNELS = ("vector_add", "softmax", "conv2d", "matmul", "relu")
@@ -116,21 +119,22 @@ def energy(uuid: str, prepared: Prepared) -> dict[str, Any]:
         for name, runnable in prepared.items():
             once = runnable.timers()["hot_time"]()
             hot = median(once().seconds for _ in range(9))
-            began, launch = perf_counter(), watcher.energy(once) or Energy()
+            began, measured = perf_counter(), watcher.energy(once, Settings().criteria["energy"])
+            launch = next((one.energy for one in measured if one.energy), Energy())
             took, power = perf_counter() - began, launch.joules / hot if launch.joules else None
             busy = launch.launches * hot / launch.window if launch.launches and launch.window else None
-            found[name] = asdict(launch) | {"hot": hot, "power": power, "busy": busy, "took": took}
+            found[name] = structs.asdict(launch) | {"hot": hot, "power": power, "busy": busy, "took": took}
         steps = counter_steps(sampler.probes[0], next(iter(prepared.values())).timers()["hot_time"]())
     return {"launches": found, "counter": steps}
 
 
 def counter_steps(probe: Probe, once: Any, seconds: float = 0.7) -> dict[str, Any]:
     """Return when the energy counter moved and by how much, while the hot timer repeats a kernel without a pause."""
-    began, last, steps = perf_counter(), probe.energy() or 0.0, []
+    began, last, steps = perf_counter(), _joules(probe), []
     looks = 0
     with suppress(MeasurementInvalid), closing(once.repeated()) as replays:
         for _ in replays:
-            now, joules = perf_counter(), probe.energy() or 0.0
+            now, joules = perf_counter(), _joules(probe)
             looks += 1
             if joules != last:
                 steps.append((round(now - began, 5), round(joules - last, 4)))
@@ -139,6 +143,11 @@ def counter_steps(probe: Probe, once: Any, seconds: float = 0.7) -> dict[str, An
                 break
     gaps = [later[0] - earlier[0] for earlier, later in zip(steps, steps[1:], strict=False)]
     return {"steps": steps, "period": median(gaps) if gaps else None, "looks": looks}
+
+
+def _joules(probe: Probe) -> float:
+    joules = probe.energy()
+    return 0.0 if isinstance(joules, str) else joules
 
 
 def medians(timers: Mapping[str, Callable[[], Sample]], seconds: float) -> dict[str, float]:

@@ -205,7 +205,7 @@ int nvmlDeviceGetFieldValues(device_t d, int count, field_t* fields) {
         for (size_t k = 0; k < sizeof known / sizeof *known; k++)
             if (known[k].id == fields[i].id) {
                 double value = 0;
-                fields[i].code = number(d, known[k].name, &value);
+                fields[i].code = number(d, fields[i].scope == 1 ? "power_module" : known[k].name, &value);
                 fields[i].type = 3, fields[i].value.u = (u64)value;
                 if (fields[i].code == LOST || fields[i].code == UNINITIALIZED) return fields[i].code;
             }

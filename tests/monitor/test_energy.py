@@ -1,75 +1,145 @@
-"""Energy of one launch, on a device whose power and counter are played: the truth is known."""
+"""Energy of one launch, on a board that is played: the truth is known, and no time passes."""
+
+from itertools import pairwise, product
+from statistics import fmean
 
 import pytest
 
-from prism_bench.monitor.sampler import EnergyPrecision, energy_per_launch
+from prism_bench.analysis.distributions import student_quantile
+from prism_bench.monitor import energy as energies
+from prism_bench.monitor.energy import energy_per_launch
+from prism_bench.monitor.nvml import DeviceLost
+from prism_bench.monitor.played_board import PlayedBoard
+from prism_bench.run import Settings
 
-EACH = 2e-6  # seconds of one launch
-
-
-class Played:
-    """A device at `watts` from the start whose counter moves every `step` seconds; each replay takes `chunk`."""
-
-    def __init__(self, watts=500.0, step=0.02, chunk=1e-3, lag=0.007):
-        self.watts, self.step, self.chunk, self.lag, self.now = watts, step, chunk, lag, 0.0
-
-    def clock(self):
-        return self.now
-
-    def counter(self):
-        steps = (self.now + self.lag) // self.step
-        return round(1e6 + self.watts * steps * self.step, 3)
-
-    def replays(self):
-        launches = 0
-        while True:
-            self.now += self.chunk
-            launches += round(self.chunk / EACH)
-            yield launches
+CRITERION = Settings().criteria["energy"]
+STEPS = (0.02, 0.05, 0.1)
 
 
-def energy(played, **patience):
-    return energy_per_launch(played.replays(), played.counter, EnergyPrecision(**patience), played.clock)
+def measured(board=None, **changes):
+    board = board or PlayedBoard(**changes)
+    return energy_per_launch(board.repeated(), board, CRITERION, clock=board.clock, pause=board.pause)
 
 
-@pytest.mark.parametrize("step", [0.02, 0.05, 0.1])
-@pytest.mark.parametrize("watts", [80.0, 650.0])
-def test_the_energy_is_right_within_its_own_uncertainty(step, watts):
-    found = energy(Played(watts, step))
-    assert abs(found.joules - watts * EACH) <= found.uncertainty
-    assert found.uncertainty < 0.1 * found.joules
-    assert found.window >= 2 * step * 0.99
+def runs(count, first=0, **changes):
+    """Energies of that many runs of one kernel, each with its own noise."""
+    return [measured(seed=seed, **changes).energy for seed in range(first, first + count)]
 
 
-def test_it_ends_as_soon_as_it_is_certain_enough():
-    played = Played(step=0.02)
-    found = energy(played, precision=0.02)
-    assert found.uncertainty <= 0.02 * found.joules
-    assert played.now < 0.3
-    assert 0.3 <= (patient := Played(step=0.02)).now + _ran(patient)
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("watts", [180.0, 650.0])
+def test_the_energy_is_right_and_so_is_what_is_left_without_idle_power(step, watts):
+    board = PlayedBoard(watts=watts, step=step)
+    found = measured(board)
+    energy = found.energy
+    assert (True, None) == (found.valid, found.reason)
+    assert abs(energy.joules - watts * board.each) <= 1.5 * energy.uncertainty
+    assert energy.uncertainty <= CRITERION.precision * energy.joules
+    assert energy.step == pytest.approx(step, rel=0.1)
+    assert energy.idle_power == pytest.approx(board.idle, rel=0.05)
+    assert abs(energy.net_joules - (watts - board.idle) * board.each) <= 1.5 * energy.net_uncertainty
+    assert energy.net_uncertainty > energy.uncertainty
+    assert "gpu" == energy.scope and abs(energy.disagreement) < 0.03
+    assert fmean(found.samples) == pytest.approx(energy.joules)
 
 
-def _ran(played):
-    energy(played, precision=0.0)
-    return played.now
+def test_intervals_of_ten_runs_hold_their_mean_in_93_to_98_percent():
+    held = []
+    for number, (step, noise) in enumerate(product(STEPS * 4, (0.005, 0.02, 0.04))):
+        ten = runs(10, first=10 * number, step=step, noise=noise)
+        mean = fmean(energy.joules for energy in ten)
+        held += [abs(energy.joules - mean) <= energy.uncertainty for energy in ten]
+    assert 360 == len(held)
+    assert 0.93 <= fmean(held) <= 0.98
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_five_percent_more_work_is_found(step):
+    before, after = runs(10, step=step, noise=0.01), runs(10, step=step, noise=0.01, each=1.05e-4)
+    found = [b.joules - b.uncertainty > a.joules + a.uncertainty for a, b in zip(before, after, strict=True)]
+    assert sum(found) >= 9
+    assert 1.05 == pytest.approx(fmean(b.joules for b in after) / fmean(a.joules for a in before), rel=0.01)
+
+
+def test_noise_of_the_counter_enters_the_interval():
+    quiet, noisy = (fmean(energy.uncertainty for energy in runs(5, noise=noise)) for noise in (0.001, 0.04))
+    assert noisy > 2 * quiet
+
+
+def test_it_ends_as_soon_as_it_is_certain_enough_and_no_later_than_its_time():
+    quick, slow = PlayedBoard(step=0.02, noise=0.001), PlayedBoard(step=0.1, noise=0.08)
+    few, many = measured(quick), measured(slow)
+    assert quick.busy < 1.5 and CRITERION.min_samples <= len(few.samples)
+    assert slow.busy == pytest.approx(CRITERION.seconds, rel=0.1)
+    assert many.energy.uncertainty > CRITERION.precision * many.energy.joules, "not enough, and it says so"
+
+
+def test_a_counter_of_the_module_is_known_by_the_power_that_agrees():
+    found = measured(module=150.0).energy
+    assert "module" == found.scope
+    assert found.joules == pytest.approx((600 + 150) * 1e-4, rel=0.03)
+    board = PlayedBoard(module=150.0)
+    power = board.power
+    board.power = lambda: {"gpu": power()["gpu"]}
+    assert "25 % apart" in measured(board).reason, "the module's counter cannot pass for the GPU's"
+
+
+def test_a_counter_that_integrated_power_contradicts_cannot_be_trusted():
+    for gain in (0.57, 1.2):  # 187 J for 327 J have been reported
+        found = measured(gain=gain)
+        assert (False, None) == (found.valid, found.energy.joules)
+        assert found.samples and found.distrusted
+        assert found.energy.disagreement == pytest.approx(gain - 1, abs=0.03)
+        assert "W and integrated power" in found.reason and "more than 10 %" in found.reason
+    assert measured(gain=1.05).valid
+
+
+def test_without_power_the_energy_is_neither_checked_nor_refused():
+    energy = measured(has_power=False).energy
+    assert energy.joules and (None, None) == (energy.scope, energy.disagreement)
 
 
 @pytest.mark.parametrize(
-    ("played", "reason"),
+    ("changes", "reason"),
     [
-        (Played(step=5.0), "the energy counter did not move in 0.3 s of repetition"),
-        (Played(step=0.2), "the energy counter moved once in 0.3 s of repetition"),
-        (Played(step=0.1, chunk=0.2), "in 0.4 s of repetition, too coarse for one launch"),
+        ({"fault": "stands"}, "the energy counter stands still: it has not moved for"),
+        ({"fault": "resets"}, "the energy counter was reset: it went from 1.000"),
+        ({"fault": "wraps"}, "the energy counter wrapped: it went from 4.2"),
+        ({"fault": "stops answering"}, "does not answer any more: no permission to read it"),
+        ({"fault": "stops answering", "after": 0.0}, "no energy counter: no permission to read it"),
+        ({"step": 5.0}, "the energy counter did not move in 2 s, too coarse for one launch"),
+        ({"step": 0.4}, "times in 2 s, too coarse"),
+        ({"chunk": 0.9}, "too coarse"),
+        ({"each": 2.0}, "no launch ended between two jumps"),
     ],
 )
-def test_a_window_that_is_too_short_gives_none_and_the_reason(played, reason):
-    found = energy(played)
-    assert (None, None) == (found.joules, found.uncertainty)
+def test_a_counter_that_cannot_be_used_is_refused_with_its_reason(changes, reason):
+    found = measured(**changes)
+    assert ((), True) == (found.samples, found.valid)
     assert reason in found.reason
+    assert (None, found.reason) == (found.energy.joules, found.energy.reason)
 
 
-def test_without_a_counter_there_is_a_reason():
-    assert "this device has no energy counter" == energy_per_launch(iter([1]), lambda: None).reason
-    values = iter([5.0, None])
-    assert "does not answer any more" in energy_per_launch(iter([1]), lambda: next(values)).reason
-    assert "could not be repeated" in energy_per_launch(iter([]), lambda: 1.0).reason
+def test_a_device_that_is_lost_or_cannot_repeat_gives_the_reason():
+    board = PlayedBoard()
+    lost = energy_per_launch(gone(), board, CRITERION, clock=board.clock, pause=board.pause)
+    assert "lost: GPU is lost" == lost.reason
+    none = energy_per_launch(iter(()), board, CRITERION, clock=board.clock, pause=board.pause)
+    assert "could not be repeated" in none.reason
+
+
+def gone():
+    yield 1
+    raise DeviceLost("GPU is lost")
+
+
+def test_an_idle_device_whose_counter_stands_leaves_only_the_whole_energy():
+    board = PlayedBoard(idle=0.0)
+    energy = measured(board).energy
+    assert energy.joules and (None, None, None) == (energy.idle_power, energy.net_joules, energy.net_uncertainty)
+
+
+def test_the_quantiles_are_those_of_student():
+    known = [student_quantile(freedom, 0.975) for freedom in range(1, len(energies._STUDENT) + 1)]
+    assert list(energies._STUDENT) == pytest.approx(known, abs=6e-4)
+    assert all(later < earlier for earlier, later in pairwise((*energies._STUDENT, energies._NORMAL)))

@@ -4,6 +4,7 @@ import pytest
 
 from prism_bench.monitor import watched
 from prism_bench.monitor.probe import QUANTITIES
+from prism_bench.run import Settings
 from prism_bench.run.measuring import DeviceWatcher
 from tests.built_in import CATALOGUE
 
@@ -50,9 +51,11 @@ def test_a_launch_has_an_energy_within_what_the_board_may_take(sampler):
     with prism_bench.prepare("vector_add", "S1") as runnable:
         once = runnable.timers()["hot_time"]()
         seconds = once().seconds
-        energy = DeviceWatcher(sampler).energy(once)
+        (measured,) = DeviceWatcher(sampler).energy(once, Settings().criteria["energy"])
+    energy = measured.energy
     assert energy.reason or 20 < energy.joules / seconds < 1500
     assert energy.reason or energy.uncertainty <= 0.25 * energy.joules
+    assert energy.reason or energy.scope in ("gpu", "module")
 
 
 def test_repeating_keeps_count_and_lets_the_device_rest(backend):
@@ -76,6 +79,6 @@ def test_a_run_record_carries_evidence_and_energy(tmp_path, monkeypatch):
     record = run(CATALOGUE, "cuda", CATALOGUE.cases(["vector_add"], ["S1"]), settings)
     case = next(case for case in record.cases if case.kernel == "vector_add" and case.label == "S1")
     assert all(one.evidence and one.evidence[0].readings for one in case.measurements)
-    hot = case.measurement("hot_time").energy
-    assert hot.joules or hot.reason
+    energy = case.measurement("energy").energy
+    assert energy.joules or energy.reason
     assert record.monitor[0]["beats"]

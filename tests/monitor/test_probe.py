@@ -6,8 +6,11 @@ import pytest
 
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.installation import NO_DRIVER
+from prism_bench.measure import Criterion
 from prism_bench.monitor import nvml
+from prism_bench.monitor.energy import energy_per_launch
 from prism_bench.monitor.nvml import DeviceLost, devices, library, opened
+from prism_bench.monitor.played_board import PlayedBoard
 from prism_bench.monitor.probe import QUANTITIES, Probe
 
 
@@ -195,5 +198,59 @@ def test_the_energy_counter_is_read_alone(gpu):
     with opened() as pynvml:
         probe = Probe(pynvml, devices(pynvml)[0])
         assert 5000.0 == probe.energy()
-        gpu.set(0, energy=None)
-        assert probe.energy() is None
+        for lacking, reason in ((None, "this device does not offer it"), ("!4", "no permission to read it")):
+            gpu.set(0, energy=lacking)
+            assert reason == probe.energy()
+
+
+def test_power_has_the_scopes_that_the_device_offers(gpu):
+    with opened() as pynvml:
+        whole = devices(pynvml)[0]
+        assert {"gpu": 310.5} == Probe(pynvml, whole).power()
+        gpu.set(0, power_module=480_250)
+        assert {"gpu": 310.5, "module": 480.25} == Probe(pynvml, whole).power()
+        gpu.set(0, power="!4")
+        probe = Probe(pynvml, whole)
+        assert [{"module": 480.25}] * 2 == [probe.power(), probe.power()]
+        gpu.set(0, lost=1)
+        with pytest.raises(DeviceLost):
+            probe.power()
+
+
+class Wired(PlayedBoard):
+    """A board whose counter and power go through the fake library and pynvml before they are read."""
+
+    def __init__(self, gpu, probe, **facts):
+        super().__init__(**facts)
+        self._gpu, self._probe = gpu, probe
+
+    def energy(self):
+        self._gpu.set(0, energy=round(super().energy() * 1e3))
+        return self._probe.energy()
+
+    def power(self):
+        watts = {
+            {"gpu": "power", "module": "power_module"}[scope]: round(w * 1e3) for scope, w in super().power().items()
+        }
+        self._gpu.set(0, **watts)
+        return self._probe.power()
+
+
+@pytest.mark.parametrize(
+    ("facts", "scope", "reason"),
+    [
+        ({}, "gpu", None),
+        ({"module": 150.0}, "module", None),
+        ({"fault": "resets"}, None, "the energy counter was reset"),
+    ],
+)
+def test_energy_through_the_library_has_scope_or_reason(gpu, facts, scope, reason):
+    gpu.set(0, power_module=0 if "module" in facts else None)
+    with opened() as pynvml:
+        board = Wired(gpu, Probe(pynvml, devices(pynvml)[0]), **facts)
+        criterion = Criterion(precision=0.02, min_samples=4, seconds=2.0)
+        found = energy_per_launch(board.repeated(), board, criterion, clock=board.clock, pause=board.pause).energy
+    assert scope == found.scope
+    assert (found.reason or "").startswith(reason or "")
+    if scope:
+        assert found.joules == pytest.approx((600 + facts.get("module", 0.0)) * board.each, rel=0.03)

@@ -2,15 +2,18 @@
 
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain, count, repeat
 from types import SimpleNamespace
 
 import pytest
 from msgspec import structs
 
 from prism_bench.errors import MeasurementInvalid
-from prism_bench.monitor import Rules
+from prism_bench.monitor import Blind, Rules
 from prism_bench.monitor.nvml import DeviceLost
+from prism_bench.monitor.played_board import PlayedBoard
 from prism_bench.record.measurement import Evidence, Measurement
+from prism_bench.run import Settings
 from prism_bench.run.measuring import DeviceWatcher
 
 WELL = Evidence(0.3, 6, spans={"sm_clock": (1.9e9, 1.98e9, 1.98e9)})
@@ -128,22 +131,31 @@ class Repeatable:
             self.rests = True
 
 
+CRITERION = Settings().criteria["energy"]
+
+
+def energy(once, *probes, reason=None):
+    """What a watcher with these probes, or a blind one, measures; a probe has no power."""
+    probes = [SimpleNamespace(power=dict, **{"device": SimpleNamespace(is_slice=False), **probe}) for probe in probes]
+    return DeviceWatcher(Played(WELL, probes=probes) if probes else Blind(reason)).energy(once, CRITERION)
+
+
 def test_energy_needs_somebody_who_watches_and_a_kernel_that_repeats():
-    probe = SimpleNamespace(device=SimpleNamespace(is_slice=False), energy=lambda: None)
-    assert DeviceWatcher().energy(Repeatable()) is None
-    assert DeviceWatcher(Played(WELL, probes=[probe])).energy(lambda: None) is None
+    assert [] == energy(Repeatable())
+    assert [] == energy(lambda: None, {})
+    (one,) = energy(Repeatable(), reason="nvidia-ml-py is not installed")
+    assert ("no energy counter: nvidia-ml-py is not installed", True) == (one.energy.reason, one.valid)
 
 
 def test_energy_of_a_slice_is_not_told():
-    probe = SimpleNamespace(device=SimpleNamespace(is_slice=True))
-    assert "whole GPU's" in DeviceWatcher(Played(WELL, probes=[probe])).energy(Repeatable()).reason
+    (one,) = energy(Repeatable(), {"device": SimpleNamespace(is_slice=True)})
+    assert "whole GPU's" in one.energy.reason
 
 
 def test_energy_of_a_kernel_that_takes_too_long_is_not_told():
-    probe = SimpleNamespace(device=SimpleNamespace(is_slice=False))
     slow = Repeatable()
     slow.replay_seconds = 2.0
-    assert "takes 2.00 s, longer" in DeviceWatcher(Played(WELL, probes=[probe])).energy(slow).reason
+    assert "takes 2.00 s, longer" in energy(slow, {})[0].reason
 
 
 def test_energy_of_a_device_that_paused_is_not_told():
@@ -152,18 +164,33 @@ def test_energy_of_a_device_that_paused_is_not_told():
             yield 1
             raise MeasurementInvalid("the device ran out of launches while somebody looked at it")
 
-    probe = SimpleNamespace(device=SimpleNamespace(is_slice=False), energy=lambda: 5.0)
-    assert "ran out of launches" in DeviceWatcher(Played(WELL, probes=[probe])).energy(Pausing()).reason
+    joules = count(5)
+    assert "ran out of launches" in energy(Pausing(), {"energy": lambda: next(joules)})[0].reason
 
 
 def test_the_kernel_rests_whatever_becomes_of_the_counter():
     def gone():
         raise DeviceLost("GPU is lost")
 
-    probe = SimpleNamespace(device=SimpleNamespace(is_slice=False), energy=gone)
-    values = iter((5.0, None))
-    once = Repeatable()
-    assert "lost: GPU is lost" == DeviceWatcher(Played(WELL, probes=[probe])).energy(once).reason
-    probe.energy = lambda: next(values)
-    assert "does not answer any more" in DeviceWatcher(Played(WELL, probes=[probe])).energy(once).reason
+    assert "lost: GPU is lost" == energy(Repeatable(), {"energy": gone})[0].reason
+    once, joules = Repeatable(), chain(range(400), repeat("no permission to read it"))
+    assert "does not answer any more: no permission" in energy(once, {"energy": lambda: next(joules)})[0].reason
     assert once.rests
+
+
+class OnBoard(Repeatable):
+    """A timer of a board that is played; its counter shows `gain` times the energy."""
+
+    def __init__(self, gain=1.0):
+        self.board = PlayedBoard(gain=gain)
+        self.repeated = self.board.repeated
+
+
+def test_an_energy_has_evidence_and_is_measured_again_while_in_doubt():
+    (one,) = DeviceWatcher(Played(WELL)).energy(OnBoard(), CRITERION)
+    assert ("energy", True, (WELL,)) == (one.metric, one.valid, one.evidence)
+    seen = []
+    watching = DeviceWatcher(Played(WELL), Rules(repeats=2), pause=seen.append)
+    (one,) = watching.energy(OnBoard(gain=2.0), CRITERION)
+    assert (False, 2) == (one.valid, len(seen))
+    assert "integrated power" in one.reason
