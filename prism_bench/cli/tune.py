@@ -1,4 +1,4 @@
-"""`prism-bench tune`: the fastest way to launch each kernel on this machine."""
+"""`prism-bench tune`: the way to launch each kernel on this machine that takes the least time or energy."""
 
 from collections.abc import Callable, Sequence
 from json import dumps
@@ -10,12 +10,13 @@ import typer
 from prism_bench.cli import measuring, options
 from prism_bench.cli.measuring import FleetOption, WorkersOption, progress_bar
 from prism_bench.cli.options import TimeoutOption
-from prism_bench.errors import UsageError
+from prism_bench.errors import UsageError, unknown
 from prism_bench.extension import offered
 from prism_bench.io import files, project
 from prism_bench.io.files import Saver, write_atomically
 
 if TYPE_CHECKING:
+    from prism_bench.analysis.compare.selection import Least
     from prism_bench.catalogue import Catalogue
     from prism_bench.cli.measuring import DescribedBackend
     from prism_bench.spec.case import Case
@@ -35,6 +36,10 @@ _CasesArgument = Annotated[
 ]
 _BudgetOption = Annotated[
     int, typer.Option(min=2, help="Try this many configurations of a case; smaller spaces are tried whole.")
+]
+_LeastOption = Annotated[
+    str | None,
+    typer.Option("--least", metavar="time|energy", help="Choose by the time of a launch (default), or by its energy."),
 ]
 _PrecisionOption = Annotated[
     bool,
@@ -64,6 +69,7 @@ def command(
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
     budget: _BudgetOption = BUDGET,
+    least: _LeastOption = None,
     processes: measuring.ProcessesOption = 5,
     timeout: TimeoutOption = 60.0,
     time_limit: options.TimeLimitOption = None,
@@ -83,6 +89,8 @@ def command(
     """
     from prism_bench.workflows.tuning_session import TuningPlan
 
+    if least not in (None, "time", "energy"):
+        raise unknown("quantity", least, ("time", "energy"))
     names = options.patterns(cases, filter)
     path = None if precision else next((Path(name) for name in names if name.endswith((".json", ".gz"))), None)
     mode = "--precision" if precision else str(path or ("--policy" if policy else ""))
@@ -92,6 +100,7 @@ def command(
             "--time-limit": time_limit,
             f"--output {output}": output,
             "--budget": budget != BUDGET,
+            "--least": least,
         }
         others |= {"--policy": policy and mode != "--policy", "--label": not precision and label}
         options.refuse(others, f"leave it out with {mode}")
@@ -111,7 +120,7 @@ def command(
         raise UsageError("--time-limit: leave it out with --fleet")
     plan, kernels = TuningPlan(budget, processes, time_limit), options.open_catalogue(catalogue)
     with files.held(), measuring.opened_place(fleet, workers, backend, kernels.folder, quiet=json) as place:
-        raise SystemExit(_tune(place, kernels, names, label, plan, timeout, noise, output, json=json))
+        raise SystemExit(_tune(place, kernels, names, label, plan, timeout, noise, output, least or "time", json=json))
 
 
 def _tune(
@@ -123,6 +132,7 @@ def _tune(
     timeout: float,
     noise: Path,
     output: Path | None,
+    least: "Least",
     *,
     json: bool,
 ) -> int:
@@ -136,7 +146,7 @@ def _tune(
         )
     store = project.stored(measuring.STORE, project.current())
     tuning.require_readable(place.backend.facts(), store, noise)
-    bench, chosen = _chosen(place.backend, kernels, names, label, timeout)
+    bench, chosen = _chosen(place.backend, kernels, names, label, timeout, least)
     save = Saver(_writing(bench, store, output))
     if place.fleet:
         result = place.fleet.tune(bench, plan, chosen, noise, save)
@@ -232,6 +242,7 @@ def _chosen(
     patterns: Sequence[str],
     label: Sequence[str] | None,
     timeout: float,
+    least: "Least",
 ) -> "tuple[Bench, list[Case]]":
     """Return the bench and the cases: the chosen ones, else those of every kernel and no variant."""
     from prism_bench.workflows.tuning_session import Bench
@@ -241,7 +252,7 @@ def _chosen(
     cases = [case for case in cases if not case.plan.refusal(opened.device)]
     if not cases:
         raise UsageError("none of these cases can be tuned: their specs have no tune=, or this device cannot run them")
-    return Bench(opened.name, kernels, timeout), cases
+    return Bench(opened.name, kernels, timeout, least), cases
 
 
 def _show(result: "TuningResult", path: Path | None, json: bool) -> int:

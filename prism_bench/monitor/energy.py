@@ -90,7 +90,7 @@ class _Counter:
             self.jumps.append(_Jump(self._at, now, joules, launches, self._meter.power() if power else {}))
         elif len(self.jumps) > _KNOWN_STEPS and now - self.jumps[-1].at > _STILL * self.step:
             still = f"it has not moved for {now - self.jumps[-1].at:.2g} s"
-            raise MeasurementInvalid(f"the energy counter stands still: {still}, its step is {self.step:.2g} s")
+            raise MeasurementInvalid(f"the energy counter stopped: {still}, its step is {self.step:.2g} s")
         self._at, self._joules = now, joules
         return now
 

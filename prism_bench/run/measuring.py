@@ -161,7 +161,7 @@ class DeviceWatcher:
     def energy(self, once: Any, criterion: Criterion) -> list[Measurement]:
         """Return the energy of one launch of a hot timer that can repeat it; nothing where nobody watches the device.
 
-        A scripted timer has a board of its own, on which no time passes.
+        A scripted timer brings a board, on which no time passes.
         """
         board, blind = getattr(once, "board", None), not self._sampler.probes
         if not hasattr(once, "repeated"):

@@ -12,7 +12,7 @@ from typing import Any
 
 from prism_bench.analysis.compare.estimate import Spread
 from prism_bench.analysis.compare.noise import stored_noise
-from prism_bench.analysis.compare.selection import Decided, Searched, decided
+from prism_bench.analysis.compare.selection import Decided, Least, Searched, decided
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.errors import BackendUnavailable, PrismBenchError, ResultsError
 from prism_bench.io import files
@@ -46,48 +46,57 @@ _QUICK = Criterion(precision=0.01, min_samples=8, max_samples=30, seconds=0.15)
 
 @dataclass(frozen=True)
 class Trial:
-    """A launched case and its result."""
+    """A launched case and its result, of which what is `least` counts."""
 
     case: Case
     result: CaseResult
+    least: Least = "time"
 
     @property
     def measured(self) -> Measurement | None:
-        """The time of the case, or None if its output is wrong or its time is invalid."""
-        measurements = (self.result.measurement(clock) for clock in _CLOCKS)
-        return next(
-            (measurement for measurement in measurements if measurement and measurement.valid and measurement.samples),
-            None,
-        )
+        """The measurement that counts, or None if the case's output is wrong or the measurement is invalid."""
+        return self._valid(_CLOCKS if self.least == "time" else ("energy",))
 
     @property
     def seconds(self) -> float | None:
         """The median of the case's time."""
-        return self.measured.median if self.measured else None
+        timed = self._valid(_CLOCKS)
+        return timed.median if timed else None
+
+    @property
+    def value(self) -> float | None:
+        """The median of what counts; None without a time, too."""
+        return self.measured.median if self.measured and self.seconds is not None else None
 
     @property
     def reason(self) -> str | None:
-        """The reason why the case has no time."""
-        if self.seconds is not None:
+        """The reason why the case has no value."""
+        if self.value is not None:
             return None
         reasons = [measurement.reason for measurement in self.result.measurements if measurement.reason]
-        return self.result.reason or next(iter(reasons), "nothing was timed")
+        nothing = "nothing was timed" if self.seconds is None else "this device has no energy counter"
+        return self.result.reason or next(iter(reasons), nothing)
+
+    def _valid(self, metrics: Sequence[str]) -> Measurement | None:
+        known = (self.result.measurement(metric) for metric in metrics)
+        return next((measured for measured in known if measured and measured.valid and measured.samples), None)
 
 
 @dataclass(frozen=True)
 class Bench:
-    """Environment of trials: a backend's name, a catalogue, and the seconds that one trial may take."""
+    """Environment of trials: a backend's name, a catalogue, the seconds that a trial may take, and what is `least`."""
 
     backend: str
     catalogue: Catalogue
     timeout: float = 60.0
+    least: Least = "time"
 
     def order(self, settings: Settings, *, verifies: bool, ahead: Sequence[str] = ()) -> MeasuringOrder:
         """Return the order of a worker: no peers, one clock; the tasks `ahead` are compiled first."""
         return {
             "backend": self.backend,
             "catalogue": str(self.catalogue.folder.resolve()),
-            "settings": to_plain(pair_settings(settings, _CLOCKS)),
+            "settings": to_plain(pair_settings(settings, _CLOCKS if self.least == "time" else (*_CLOCKS, "energy"))),
             "process": 1,
             "timed": True,
             "verifies": verifies,
@@ -103,7 +112,8 @@ class Trials:
 
     def __init__(self, bench: Bench, ahead: Sequence[str] = ()) -> None:
         criteria = Settings().criteria | dict.fromkeys(_CLOCKS, _QUICK)
-        settings = Settings(seeds=(0,), criteria=criteria, watching=Watching(hertz=0))
+        watching = Watching(hertz=0) if bench.least == "time" else Watching()
+        settings = Settings(seeds=(0,), criteria=criteria, watching=watching)
         self._bench = bench
         self._conversation = Conversation(bench.order(settings, verifies=True, ahead=ahead), HERE)
 
@@ -118,7 +128,7 @@ class Trials:
             (plain,) = self._conversation.ask(case.task, self._bench.timeout)
         except WorkerDied as died:
             return Trial(case, _dead(case, died, self._bench))
-        return Trial(case, decode_case(plain))
+        return Trial(case, decode_case(plain), self._bench.least)
 
     def at_edges(self, case: Case) -> str | None:
         """Return why the kernel fails at its edges in the case's configuration, or None."""
@@ -170,7 +180,7 @@ def timed_in_turn(
                     result = decode_case(plain)
                 except WorkerDied as died:
                     result = _dead(case, died, bench)
-                measurements.setdefault(case.task, []).append(Trial(case, result).measured)
+                measurements.setdefault(case.task, []).append(Trial(case, result, bench.least).measured)
 
     for _ in rounds(sides, range(1, processes + 1), turn, end):
         timed = {task: [part for part in parts if part] for task, parts in measurements.items()}
@@ -286,7 +296,7 @@ class TuningSession:
                 end = inf if self._plan.seconds is None else self._begun + SEARCH_SHARE * self._plan.seconds
                 if time.perf_counter() > end:
                     return
-                self._searched.append(_search(space, trial, trials.at_edges, self._plan))
+                self._searched.append(_search(space, trial, trials.at_edges, self._plan, self._bench.least))
                 self._facts = trials.facts
 
     def _rounds(self) -> Iterator[None]:
@@ -308,33 +318,42 @@ class TuningSession:
 
 
 def _search(
-    space: Sequence[Case], trial: Callable[[Case], Trial], at_edges: Callable[[Case], str | None], plan: TuningPlan
+    space: Sequence[Case],
+    trial: Callable[[Case], Trial],
+    at_edges: Callable[[Case], str | None],
+    plan: TuningPlan,
+    least: Least,
 ) -> Searched:
     """Try each configuration that the search chooses; verify the best few at the edges, too."""
     by_choice = {tuple(case.configuration.items()): case for case in space}
     tasks = {case.task: case for case in space}
     seconds: dict[str, float] = {}
+    values: dict[str, float] = {}
     refused: dict[str, str] = {}
 
     def measure(configuration: Mapping[str, Any]) -> float | None:
         result = trial(by_choice[tuple(configuration.items())])
-        if result.seconds is None:
-            refused[result.case.task] = result.reason or ""
+        task, value, time_of = result.case.task, result.value, result.seconds
+        if value is None or time_of is None:
+            if task == space[0].task and time_of is not None:
+                raise BackendUnavailable(f"{task}: no energy to tune by: {result.reason}")
+            refused[task] = result.reason or ""
             return None
-        seconds[result.case.task] = result.seconds
-        return result.seconds
+        seconds[task], values[task] = time_of, value
+        return value
 
     search([case.configuration for case in space], measure, plan.budget)
-    tried = len(seconds) + len(refused)
+    tried = len(values) + len(refused)
     best: list[Case] = []
-    for task in best_few(seconds, space[0].task):
+    for task in best_few(values, space[0].task):
         if len(best) == FEW:
             break
         if wrong := at_edges(tasks[task]):
             refused[task] = wrong
         else:
             best.append(tasks[task])
-    return Searched(space[0], tried, refused, seconds, tuple(best), len(space))
+    joules = values if least == "energy" else {}
+    return Searched(space[0], tried, refused, seconds, tuple(best), len(space), least, joules)
 
 
 def require_readable(facts: Mapping[str, Any], store: Path, noise: Path) -> None:
@@ -362,22 +381,28 @@ def keep(session: TuningResult, bench: Bench, folder: Path) -> Path | None:
 
 
 def _choice(decision: Decided, facts: Mapping[str, Any], commit: str | None) -> TuningChoice:
-    case = decision.searched.default
+    searched, case = decision.searched, decision.searched.default
+    seconds, joules = decision.values, None
+    if searched.least == "energy":
+        both = case.task, decision.chosen.task
+        seconds, joules = (searched.seconds[both[0]], searched.seconds[both[1]]), decision.values
     return TuningChoice(
         kernel=case.kernel,
         workload=dict(case.workload),
         configuration=decision.chosen.configuration,
         default=case.configuration,
-        seconds=decision.seconds,
-        speedup=decision.speedup,
+        seconds=seconds,
+        speedup=decision.gain,
         interval=decision.interval,
         reason=decision.reason,
-        tried=decision.searched.tried,
-        refused=len(decision.searched.refused),
+        tried=searched.tried,
+        refused=len(searched.refused),
         source=launched(case.spec),
         toolchain=toolchain_of(facts),
         created=identity.timestamp(datetime.now(UTC)),
         commit=commit,
+        least=searched.least,
+        joules=joules,
     )
 
 

@@ -102,7 +102,7 @@ def test_without_power_the_energy_is_neither_checked_nor_refused():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"fault": "stands"}, "the energy counter stands still: it has not moved for"),
+        ({"fault": "stands"}, "the energy counter stopped: it has not moved for"),
         ({"fault": "resets"}, "the energy counter was reset: it went from 1.000"),
         ({"fault": "wraps"}, "the energy counter wrapped: it went from 4.2"),
         ({"fault": "stops answering"}, "does not answer any more: no permission to read it"),

@@ -140,12 +140,15 @@ def shortcut_doubts(clock: float | None, around: Sequence[str]) -> list[str]:
 # Decision of a tuning session: the adopted configuration, by the same verdict as any comparison of times.
 
 
+Least = Literal["time", "energy"]  # what a tuning session makes as small as it can
+
+
 @dataclass(frozen=True)
 class Searched:
     """One case after the search: the number of launched configurations, and the reasons for refusals (by task).
 
-    `best` are the quickest candidates, best first; empty if no candidate was quicker than the default. `seconds` has
-    the search's median of every correct configuration, by task.
+    `best` are the best candidates in what is `least`, best first; empty if none was better than the default. `seconds`
+    has the search's median of every correct configuration, by task; `joules` the energy of its launch, where it counts.
     """
 
     default: Case
@@ -154,28 +157,48 @@ class Searched:
     seconds: Mapping[str, float]
     best: tuple[Case, ...] = ()
     space: int = 0
+    least: Least = "time"
+    joules: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    @property
+    def values(self) -> Mapping[str, float]:
+        """What the session makes as small as it can, by task."""
+        return self.joules if self.least == "energy" else self.seconds
+
+    @property
+    def front(self) -> list[tuple[str, float, float]]:
+        """The Pareto front of time and energy, the quickest first: (task, seconds, joules).
+
+        No configuration takes less of one without more of the other.
+        """
+        front: list[tuple[str, float, float]] = []
+        known = ((self.seconds[task], joules, task) for task, joules in self.joules.items() if task in self.seconds)
+        for seconds, joules, task in sorted(known):
+            if not front or joules < front[-1][2]:
+                front.append((task, seconds, joules))
+        return front
 
 
 @dataclass(frozen=True)
 class Decided:
     """Configuration launched from now on: `chosen`, the default unless a candidate beat it beyond the noise, and why.
 
-    `seconds` are the medians of default and chosen; `speedup` is their ratio. `judged` is False if the candidates have
-    no new times, or times of too few processes.
+    `values` are the medians of default and chosen, in seconds or joules; `gain` is their ratio. `judged` is False if
+    the candidates have no new values, or those of too few processes.
     """
 
     searched: Searched
     chosen: Case
     reason: str
-    seconds: tuple[float, float]
-    speedup: float = 1.0
+    values: tuple[float, float]
+    gain: float = 1.0
     interval: tuple[float, float] = (1.0, 1.0)
     judged: bool = True
 
     @property
     def settled(self) -> bool:
-        """Whether the search has a result: the default has a time, and quicker candidates have new times."""
-        return self.judged and self.seconds[0] == self.seconds[0]
+        """Whether the search has a result: the default has a value, and better candidates have new values."""
+        return self.judged and self.values[0] == self.values[0]
 
     @property
     def adopted(self) -> bool:
@@ -207,7 +230,7 @@ def decided(
 def _decided(search: Searched, judgements: Mapping[str, Judgement], again: Mapping[str, Measurement]) -> Decided:
     candidates = {case.task: judgements[case.task] for case in search.best if case.task in judgements}
     faster = [case for case in search.best if case.task in candidates and candidates[case.task].verdict == "faster"]
-    usual = _typical(again.get(search.default.task), search.seconds.get(search.default.task))
+    usual = _typical(again.get(search.default.task), search.values.get(search.default.task))
     if not faster:
         is_judged = not search.best or any(judgement.estimate.freedom for judgement in candidates.values())
         reason = _why_not(search, list(candidates.values()))
@@ -216,9 +239,10 @@ def _decided(search: Searched, judgements: Mapping[str, Judgement], again: Mappi
     judgement = candidates[chosen.task]
     ratio = judgement.estimate.ratio
     low, high = judgement.estimate.interval()
-    reason = f"{share_text(1 / ratio - 1)} faster, noise floor {share_text(judgement.floor)}"
-    seconds = usual, _typical(again.get(chosen.task))
-    return Decided(search, chosen, reason, seconds, 1 / ratio, (1 / high, 1 / low))
+    gain = f"{share_text(1 / ratio - 1)} faster" if search.least == "time" else f"{share_text(1 - ratio)} less energy"
+    reason = f"{gain}, noise floor {share_text(judgement.floor)}"
+    values = usual, _typical(again.get(chosen.task))
+    return Decided(search, chosen, reason, values, 1 / ratio, (1 / high, 1 / low))
 
 
 def _typical(measured: Measurement | None, otherwise: float | None = None) -> float:
@@ -229,9 +253,10 @@ def _typical(measured: Measurement | None, otherwise: float | None = None) -> fl
 
 def _why_not(search: Searched, judgements: Sequence[Judgement]) -> str:
     if search.default.task in search.refused:
-        return f"the default itself has no time: {search.refused[search.default.task]}"
+        return f"the default itself has no {search.least}: {search.refused[search.default.task]}"
     if not search.best:
-        return "no configuration was quicker than the default in the search"
+        better = "was quicker" if search.least == "time" else "took less energy"
+        return f"no configuration {better} than the default in the search"
     if not judgements:
         return "the candidates were not timed again"
     best = min(judgements, key=lambda judgement: judgement.estimate.ratio)
@@ -240,6 +265,6 @@ def _why_not(search: Searched, judgements: Sequence[Judgement]) -> str:
 
 
 def mean_speedup(decisions: Sequence[Decided]) -> float | None:
-    """Return the geometric mean of the speedups, with 1 for kept defaults; None without cases."""
-    logs = [log(decision.speedup) for decision in decisions]
+    """Return the geometric mean of the gains, with 1 for kept defaults; None without cases."""
+    logs = [log(decision.gain) for decision in decisions]
     return exp(sum(logs) / len(logs)) if logs else None

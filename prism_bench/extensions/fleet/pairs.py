@@ -176,7 +176,7 @@ AGAIN_SECONDS = 1.0  # of a process that times a configuration again
 def tuning_measure(order: dict[str, Any], channel: JobChannel) -> dict[str, Any]:
     """Tune the order's tasks on this worker's board; send the results after the search and after each round."""
     catalogue = discover(folder_of(order["catalogue"]))
-    bench = Bench(order["backend"], catalogue, order["timeout"])
+    bench = Bench(order["backend"], catalogue, order["timeout"], order["least"])
     session = TuningSession(bench, Device(**order["device"]), TuningPlan(**order["plan"]), channel.report)
     for _ in session.steps([catalogue.anywhere(task) for task in order["tasks"]]):
         channel.send({"found": encoded(session.found)})
@@ -228,6 +228,7 @@ class TuningWork:
             "backend": self.bench.backend,
             "catalogue": place_of(self.bench.catalogue.folder),
             "timeout": self.bench.timeout,
+            "least": self.bench.least,
             "plan": asdict(self.plan),
             "device": asdict(board.device),
             "tasks": [task for group in groups for task in group.tasks],

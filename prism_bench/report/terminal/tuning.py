@@ -7,11 +7,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.compare.selection import Decided, mean_speedup
+from prism_bench.analysis.compare.selection import Decided, Searched, mean_speedup
 from prism_bench.report.plain import batch_targets
 from prism_bench.spec.case import Case
 from prism_bench.spec.workload import written
-from prism_bench.units import count_text, ratio_text, share_text, time_text
+from prism_bench.units import count_text, energy_text, ratio_text, share_text, time_text
 from prism_bench.workflows.tuning.crossover import (
     ALWAYS,
     FORMS,
@@ -31,11 +31,25 @@ from prism_bench.workflows.tuning.crossover import (
 def session_view(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> Group:
     """Return a table with a row for each case, and lines about all cases together."""
     table = Table(title="launch configurations", title_justify="left")
-    for name in ("case", "tried", "default", "launched from now on", "time", "speedup", "the default costs", "why"):
-        table.add_column(name, overflow="fold", justify="right" if name in ("tried", "default", "time") else "left")
+    least = decisions[0].searched.least if decisions else "time"
+    gain = "speedup" if least == "time" else "less energy"
+    for name in ("case", "tried", "default", "launched from now on", least, gain, "the default costs", "why"):
+        table.add_column(name, overflow="fold", justify="right" if name in ("tried", "default", least) else "left")
     for decided in decisions:
         table.add_row(*_row(decided))
-    return Group(table, *[Text(line) for line in _words(decisions, left, seconds)])
+    fronts = [_front(decided.searched) for decided in decisions if decided.searched.front]
+    return Group(table, *fronts, *[Text(line) for line in _words(decisions, left, seconds)])
+
+
+def _front(searched: Searched) -> Table:
+    """Return the Pareto front of a case: no configuration takes less time without more energy."""
+    table = Table(title=f"time and energy of {searched.default.name}", title_justify="left")
+    for column in ("configuration", "time", "energy"):
+        table.add_column(column, justify="left" if column == "configuration" else "right")
+    for task, seconds, joules in searched.front:
+        configuration = task.partition("@")[2] or "the default"
+        table.add_row(configuration, time_text(seconds), energy_text(joules))
+    return table
 
 
 def _row(decided: Decided) -> tuple[RenderableType, ...]:
@@ -43,19 +57,19 @@ def _row(decided: Decided) -> tuple[RenderableType, ...]:
         f" of {decided.searched.space}" if decided.searched.tried < decided.searched.space else ""
     )
     tried += f", {len(decided.searched.refused)} refused" if decided.searched.refused else ""
-    usual, now = decided.seconds
+    (usual, now), text = decided.values, time_text if decided.searched.least == "time" else energy_text
     if not decided.adopted:
-        return (decided.searched.default.name, tried, time_text(usual), "the default", "", "", "", decided.reason)
+        return (decided.searched.default.name, tried, text(usual), "the default", "", "", "", decided.reason)
     low, high = decided.interval
-    speedup = Text(f"{ratio_text(decided.speedup)} ({low:.3f} to {high:.3f})", "green")
+    gain = Text(f"{ratio_text(decided.gain)} ({low:.3f} to {high:.3f})", "green")
     return (
         decided.searched.default.name,
         tried,
-        time_text(usual),
+        text(usual),
         written(decided.chosen.configuration),
-        time_text(now),
-        speedup,
-        f"{time_text(usual - now)} of each launch",
+        text(now),
+        gain,
+        f"{text(usual - now)} of each launch",
         decided.reason,
     )
 
@@ -76,7 +90,7 @@ def _words(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -
 
 
 def session_json(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> dict[str, Any]:
-    """Return the session as plain values; seconds are medians, each configuration has its time of the search."""
+    """Return the session as plain values; seconds and joules are medians, of each configuration those of the search."""
     return {
         "seconds": round(seconds, 1),
         "mean_speedup": mean_speedup(decisions),
@@ -86,8 +100,12 @@ def session_json(decisions: Sequence[Decided], left: Sequence[Case], seconds: fl
 
 
 def _plain(decided: Decided) -> dict[str, Any]:
-    usual, now = (None if value != value else value for value in decided.seconds)
+    usual, now = (None if value != value else value for value in decided.values)
     low, high = decided.interval
+    by_energy = decided.searched.least == "energy"
+    unit = "joules" if by_energy else "seconds"
+    front = [{"task": task, "seconds": seconds, "joules": joules} for task, seconds, joules in decided.searched.front]
+    energies = {"joules_searched": dict(decided.searched.joules), "front": front} if by_energy else {}
     return {
         "case": decided.searched.default.name,
         "space": decided.searched.space,
@@ -97,12 +115,14 @@ def _plain(decided: Decided) -> dict[str, Any]:
         "default": decided.searched.default.configuration,
         "configuration": decided.chosen.configuration,
         "adopted": decided.adopted,
-        "default_seconds": usual,
-        "seconds": now,
-        "speedup": decided.speedup,
+        f"default_{unit}": usual,
+        unit: now,
+        "speedup": decided.gain,
         "interval": [low, high],
-        "default_costs": share_text(decided.speedup - 1) if decided.adopted else None,
+        "default_costs": share_text(decided.gain - 1) if decided.adopted else None,
         "reason": decided.reason,
+        "least": decided.searched.least,
+        **energies,
     }
 
 

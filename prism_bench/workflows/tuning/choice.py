@@ -60,8 +60,10 @@ _TOOLCHAIN = ("driver", "nvrtc", "compiler")
 class TuningChoice:
     """One kernel (with its variant) at one workload, launched in `configuration` or by `default`.
 
-    `seconds` are the medians of the default and of the configuration; `speedup` is the default's time over the
-    configuration's with its 95 % `interval`, both 1 where the default is kept. `tried` configurations were launched,
+    `seconds` are the medians of the default and of the configuration. `least` is what the configuration was chosen by,
+    `time` or `energy`; by energy the `joules` of a launch are known, too, and the seconds are those of the search.
+    `speedup` is the default's value over the configuration's, in what was least, with its 95 % `interval`, both 1 where
+    the default is kept. `tried` configurations were launched,
     `refused` of them were wrong or failed. `source` is a hash of what is launched, `toolchain` what turned it into
     machine code and ran it.
     """
@@ -80,6 +82,8 @@ class TuningChoice:
     toolchain: Mapping[str, str]
     created: str
     commit: str | None = None
+    least: str = "time"
+    joules: tuple[float, float] | None = None
 
     @property
     def adopted(self) -> bool:
@@ -122,7 +126,7 @@ def toolchain_of(facts: Mapping) -> dict[str, str]:
 
 _SCHEMA = Schema("a store of choices", 1, "prism-bench tune")
 DEFAULT_FOLDER = Path("reports/tuning")
-_ROUNDED = ("seconds", "interval", "speedup")  # fields kept with four digits
+_ROUNDED = ("seconds", "interval", "speedup", "joules")  # fields kept with four digits
 
 
 @dataclass(frozen=True)
@@ -192,7 +196,7 @@ def write_kept(kept: KeptChoices, path: Path) -> Path:
     choices: list[dict[str, Any]] = []
     for choice in kept.choices:
         plain = asdict(choice)
-        choices.append(plain | {name: four_digits(plain[name]) for name in _ROUNDED})
+        choices.append(plain | {name: four_digits(plain[name]) for name in _ROUNDED if plain[name] is not None})
     whose = {"machine": kept.machine, "device": kept.device, "backend": kept.backend}
     return _SCHEMA.write(path, {**whose, "choices": choices})
 

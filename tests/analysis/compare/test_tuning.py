@@ -34,9 +34,9 @@ def test_the_quickest_of_those_that_are_faster_is_adopted():
     (found,) = decided([searched()], again(2e-6, 1.5e-6, 1e-6))
     assert (True, {"block": 256}) == (found.adopted, found.chosen.choice)
     low, high = found.interval
-    assert low < found.speedup < high and pytest.approx(2.0, rel=0.01) == found.speedup
+    assert low < found.gain < high and pytest.approx(2.0, rel=0.01) == found.gain
     assert "100 % faster, noise floor" in found.reason
-    assert pytest.approx((2e-6, 1e-6), rel=0.01) == found.seconds
+    assert pytest.approx((2e-6, 1e-6), rel=0.01) == found.values
 
 
 def test_the_speedup_is_that_of_the_times_next_to_it():
@@ -44,13 +44,13 @@ def test_the_speedup_is_that_of_the_times_next_to_it():
     told = {task: Measurement("cold_time", "kernel", tuple((one,) * 9 for one in times))
             for task, times in zip((CASE.task, FEW[0].task), levels, strict=True)}  # fmt: skip
     (found,) = decided([searched(FEW[:1])], told)
-    assert found.adopted and found.speedup == pytest.approx(found.seconds[0] / found.seconds[1])
+    assert found.adopted and found.gain == pytest.approx(found.values[0] / found.values[1])
 
 
 @pytest.mark.parametrize("ratio, noise", [(1.0, 0.002), (0.995, 0.002), (1.2, 0.002), (0.9, 0.2)])
 def test_within_the_noise_the_default_is_kept(ratio, noise):
     (found,) = decided([searched(FEW[:1])], again(1e-6, ratio * 1e-6, noise=noise))
-    assert (False, {}, 1.0) == (found.adopted, found.chosen.choice, found.speedup)
+    assert (False, {}, 1.0) == (found.adopted, found.chosen.choice, found.gain)
     assert found.reason.startswith("the default is kept")
 
 
@@ -77,7 +77,7 @@ def test_known_noise_withholds_what_few_processes_would_call():
 )
 def test_why_there_was_nothing_to_judge(one, reason):
     (found,) = decided([one], {})
-    assert (False, reason, (1e-6, 1e-6)) == (found.adopted, found.reason, found.seconds)
+    assert (False, reason, (1e-6, 1e-6)) == (found.adopted, found.reason, found.values)
     assert (not one.best) == found.settled
 
 

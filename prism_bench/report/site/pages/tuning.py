@@ -26,13 +26,13 @@ def page(context: SiteContext) -> Page:
     kept = _asked(read_kept, kept_path(context.machine, folder), problems)
     measured = _asked(read_measured, measured_path(context.machine, folder), problems)
     choices = [{**asdict(choice), "adopted": choice.adopted} for choice in kept.choices] if kept else []
-    adopted = [choice["speedup"] for choice in choices if choice["adopted"]]
+    adopted = [choice["speedup"] for choice in choices if choice["adopted"] and choice["least"] == "time"]
     gain = geometric_mean(adopted) if adopted else None
     view = {
         "night": context.record.created,
         "answer": tuning_answer(choices, gain),
         "choices": sorted(choices, key=lambda choice: -choice["speedup"]),
-        "adopted": len(adopted),
+        "adopted": sum(choice["adopted"] for choice in choices),
         "gain": gain,
         "tried": _sessions(folder, problems),
         "policies": measured_json(measured) if measured else None,
