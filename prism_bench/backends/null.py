@@ -2,8 +2,8 @@
 
 The script is a JSON file named by PRISM_BENCH_NULL: {pattern: behaviour}, the pattern of a case's name or of its task
 (name@block=128). `with_source` of a behaviour holds changes of it by a text in the kernel's source or spec, so that
-two commits differ. A behaviour may hold `seconds` (the median, 1e-6),
-`noise` (relative, 0.01), `joules` (of a launch; without it there is no energy counter), `clock` (Hz), `sass` and
+two commits differ. A behaviour may hold `seconds` (the median, 1e-6), `noise` (relative, 0.01), `joules` (of a launch;
+without it there is no energy counter), `counter` (fields of the `PlayedBoard` behind it), `clock` (Hz), `sass` and
 `source` (hashes), `compiler` (`NVRTC 13.0`), and faults, each true or false: `wrong`,
 `nan` (one element), `unwritten` (outputs keep the poison), `skips` (so they do from the second call on), `idles` (timed
 launches leave outputs as they find them), `shape` (one element short), `mutates`, `crash`, `hang`, `fails` (no hot
@@ -39,7 +39,7 @@ GPU = "PRISM_BENCH_NULL_GPU"
 Behaviour = Mapping[str, Any]  # the behaviour of a case in a script; `_BEHAVIOUR` names its keys
 Script = Mapping[str, Behaviour]
 _BEHAVIOUR = (
-    "seconds", "noise", "joules", "clock", "sass", "compiler", "source", "wrong",
+    "seconds", "noise", "joules", "counter", "clock", "sass", "compiler", "source", "wrong",
     "nan", "unwritten", "skips", "idles", "shape", "mutates", "crash",
     "hang", "fails", "memory", "raises", "peers", "leaks", "changes", "with_source",
 )  # fmt: skip
@@ -150,9 +150,8 @@ class _Replay:
 
     def __init__(self, sample: Callable[[], Sample], behaviour: Behaviour) -> None:
         each, joules = self.replay_seconds, behaviour["joules"]
-        self.board = PlayedBoard(
-            joules / each, each=each, idle=0.2 * joules / each, noise=behaviour.get("noise", 0.01), seed=os.getpid()
-        )
+        usual = {"idle": 0.2 * joules / each, "noise": behaviour.get("noise", 0.01), "seed": os.getpid()}
+        self.board = PlayedBoard(joules / each, each=each, **usual | behaviour.get("counter", {}))
         self._sample, self.repeated = sample, self.board.repeated
 
     def __call__(self) -> Sample:

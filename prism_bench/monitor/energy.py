@@ -23,9 +23,9 @@ from prism_bench.units import count_text, share_text
 
 METRIC = "energy"
 
-# Counter and integrated power have the same sensor, of which NVML states an accuracy of 5 % (nvml.h,
-# nvmlDeviceGetPowerUsage). Two figures that are each off by 5 % differ by 10 % at most; what differs by more is not
-# explained by the sensor, so one of the two does not show this load.
+# NVML states that power readings are within 5 % (nvml.h, nvmlDeviceGetPowerUsage, of its first boards; of later ones it
+# states nothing). Two figures that are each off by 5 % differ by 10 % at most; what differs by more is not explained by
+# the sensor, so one of the two does not show this load.
 MOST_DISAGREEMENT = 0.10
 _SETTLING = 0.3  # seconds: power rises for two or three steps of an H200's counter after the device was idle
 _WINDOW = 0.2  # seconds, or two steps: a jump is seen some milliseconds late, which is a percent of it

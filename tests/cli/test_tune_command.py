@@ -206,3 +206,33 @@ def test_a_store_of_another_device_is_told_and_not_used(launched):
 def test_a_store_that_is_cut_ends_with_2(launched):
     found = launched(change=lambda text: text[:100])
     assert (2, True) == (found.code, "not readable as a store of choices" in found.err)
+
+
+LEAN = {"*@block=64,items=1": {"joules": 0.008, "seconds": 1.1e-6, "noise": 0.002},
+        "*@block=256,items=1": {"joules": 0.012, "seconds": 7e-7, "noise": 0.002},
+        "*": {"joules": 0.010, "seconds": 1e-6, "noise": 0.002}}  # fmt: skip
+
+
+def test_what_takes_least_energy_is_adopted_with_the_front_of_time_and_joules(tune):
+    found = tune(LEAN, "--least", "energy", "--output", "report.json")
+    assert 0 == found.code
+    assert "20 % less energy" in found.out and "time and energy of tripled" in found.out
+    (choice,) = kept()["choices"]
+    assert ({"block": 64, "items": 1}, "energy") == (choice["configuration"], choice["least"])
+    assert pytest.approx([0.010, 0.008], rel=0.02) == choice["joules"]
+    assert pytest.approx([1e-6, 1.1e-6], rel=0.02) == choice["seconds"]
+    (case,) = json.loads(Path("report.json").read_text())["cases"]
+    front = [task.partition("@")[2] for task, *_ in (entry.values() for entry in case["front"])]
+    assert ["block=256,items=1", "block=64,items=1"] == [front[0], front[-1]]
+    assert 1.25 == pytest.approx(case["speedup"], rel=0.03)
+
+
+def test_without_an_energy_counter_nothing_is_tuned_for_energy(tune):
+    found = tune({}, "--least", "energy")
+    assert (2, True) == (found.code, "no energy to tune by: this device has no energy counter" in found.err)
+    assert not Path("reports/tuning").exists()
+
+
+@pytest.mark.parametrize("words", [("--least", "watts"), ("--least", "energy", "--policy")])
+def test_other_quantities_and_modes_are_refused(tune, words):
+    assert 2 == tune({}, *words).code

@@ -4,6 +4,7 @@ import json
 
 from prism_bench.record.measurement import Energy, Evidence, Measurement, merged, plain_energy, plain_evidence
 from prism_bench.record.run_record import decode_measurement, encode_measurement
+from prism_bench.record.schema import CaseFile, checked_measurement, impossible
 
 SEEN = Evidence(
     seconds=0.35,
@@ -28,8 +29,11 @@ def through_json(plain):
     return json.loads(json.dumps(plain))
 
 
+COUNTED = Energy(0.0125, 0.0004, 0.25, 1200, None, 118.5, 0.0101, 0.0005, 0.1, "module", -0.0125)
+
+
 def test_evidence_survives_json():
-    for energy in (SPENT, Energy(reason="no counter")):
+    for energy in (SPENT, COUNTED, Energy(reason="no counter")):
         found = decode_measurement(through_json(encode_measurement(measured(SEEN, energy=energy))))
         assert ((SEEN,), energy) == (found.evidence, found.energy)
 
@@ -50,6 +54,14 @@ def test_an_older_record_has_none():
     del plain["evidence"], plain["energy"]
     found = decode_measurement(plain)
     assert ((), None) == (found.evidence, found.energy)
+
+
+def test_an_older_energy_is_read_as_it_was_and_an_impossible_new_field_is_named():
+    assert {"joules", "uncertainty", "window", "launches"} == set(plain_energy(SPENT))
+    plain = through_json(encode_measurement(measured(energy=COUNTED)))
+    plain["energy"]["idle_power"] = -5.0
+    case = CaseFile(name="a", kernel="a", family="", label="S1", workload={}, bytes=8, status="ok")
+    assert "an energy with idle_power of -5" in impossible(case, checked_measurement(plain, "a record"))
 
 
 def test_each_process_keeps_its_own_and_the_first_energy_counts():
