@@ -53,7 +53,7 @@ def test_an_energy_that_power_contradicts_ends_with_3_and_a_counter_that_was_res
 
 def test_five_percent_more_energy_is_found(shell, toys, script):
     script({"double:*": {"joules": 0.0105, "noise": 0.002}, "*": {"joules": 0.01, "noise": 0.002}})
-    sides = ("compare", "double", "double:by_adding", "--backend", "null", "--processes", "2", "-l", "S0")
+    sides = ("compare", "double", "double:by_adding", "--backend", "null", "--processes", "3", "-l", "S0")
     found = shell(*sides, "--metric", "energy", "--json", *toys)
     (case,) = found.json["cases"]
     assert (1, "slower", "energy") == (found.code, case["verdict"], case["metric"])
