@@ -1,0 +1,49 @@
+"""What the study of energies promises is kept by played boards, and a broken promise is named."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from lab.energy_study import MORE, USUAL, found, main, measured, report, rows, share_interval
+
+from prism_bench.backends.null import SCRIPT
+from prism_bench.catalogue import discover
+from prism_bench.record.measurement import Energy
+
+TOYS = discover(Path(__file__).parents[1] / "toys")
+
+
+def test_played_boards_keep_all_promises(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["energy_study", "--simulate"])
+    code, printed = main(), capsys.readouterr().out
+    assert 0 == code, printed
+    assert "of 110 intervals hold the mean; 5 % more work is found in 100 %" in printed
+
+
+def test_a_share_of_few_intervals_is_uncertain():
+    low, high = share_interval(1.0, 10)
+    assert (pytest.approx(0.722, abs=1e-3), pytest.approx(1.0)) == (low, high)
+    assert share_interval(0.96, 4000) == (pytest.approx(0.9535, abs=1e-3), pytest.approx(0.9656, abs=1e-3))
+
+
+def test_broken_promises_are_named(capsys):
+    off = [Energy(joules, 0.001, disagreement=0.05, scope="gpu") for joules in (0.9, 1.0, 1.1)]
+    broken = "\n".join(report({USUAL: off, MORE: off, "c": [Energy(reason="no energy counter")]}))
+    assert "c: no run has an energy" in broken
+    assert "33 % of 6 intervals hold the mean" in broken
+    assert "5 % more work is found in 0.0 %" in broken
+    assert all(f"{case}: not within 3.0 %" in broken for case in (USUAL, MORE))
+    assert "no energy counter" in capsys.readouterr().out
+
+
+def test_intervals_that_touch_find_nothing():
+    assert 0.5 == found([Energy(1.0, 0.02), Energy(1.0, 0.03)], [Energy(1.05, 0.02), Energy(1.05, 0.03)])
+
+
+def test_runs_are_measured_one_after_another(monkeypatch, tmp_path):
+    script = tmp_path / "script.json"
+    script.write_text('{"*": {"joules": 0.01}}')
+    monkeypatch.setenv(SCRIPT, str(script))
+    (row,) = rows(measured(TOYS, ["double"], "null", 1))
+    assert ("double[n=100000]", 1, "gpu") == (row.case, row.runs, row.scope)
+    assert row.joules == pytest.approx(0.01, rel=0.03)
