@@ -20,7 +20,7 @@ def page() -> str:
             *("# Metrics", LEAD),
             *("## Measured", _metrics(MEASURED)),
             *("## Derived", _metrics(DERIVED)),
-            *("## Of pipelines and allocators", _metrics(ELSEWHERE)),
+            *("## Energy, pipelines and allocators", _metrics(ELSEWHERE)),
             *("## Counters", "What a profiler counts, under one name whichever tool and chip it was.", _counters()),
             *("## What is watched", "Read of the device while it works.", _quantities()),
             *("## Alerts", "`seconds` is how long a value must have been above the limit.", _rules()),

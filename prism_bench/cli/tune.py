@@ -3,14 +3,14 @@
 from collections.abc import Callable, Sequence
 from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from prism_bench.cli import measuring, options
 from prism_bench.cli.measuring import FleetOption, WorkersOption, progress_bar
 from prism_bench.cli.options import TimeoutOption
-from prism_bench.errors import UsageError, unknown
+from prism_bench.errors import UsageError
 from prism_bench.extension import offered
 from prism_bench.io import files, project
 from prism_bench.io.files import Saver, write_atomically
@@ -37,9 +37,20 @@ _CasesArgument = Annotated[
 _BudgetOption = Annotated[
     int, typer.Option(min=2, help="Try this many configurations of a case; smaller spaces are tried whole.")
 ]
+
+
+def _least(text: object) -> Literal["time", "energy"]:
+    """Return what the text names."""
+    if text not in ("time", "energy"):
+        raise typer.BadParameter(f"{text}: write time or energy")
+    return "energy" if text == "energy" else "time"
+
+
 _LeastOption = Annotated[
-    str | None,
-    typer.Option("--least", metavar="time|energy", help="Choose by the time of a launch (default), or by its energy."),
+    Literal["time", "energy"],
+    typer.Option(
+        "--least", parser=_least, metavar="time|energy", help="Choose by the time of a launch, or by its energy."
+    ),
 ]
 _PrecisionOption = Annotated[
     bool,
@@ -69,7 +80,7 @@ def command(
     backend: options.BackendOption = None,
     catalogue: options.CatalogueOption = None,
     budget: _BudgetOption = BUDGET,
-    least: _LeastOption = None,
+    least: _LeastOption = "time",
     processes: measuring.ProcessesOption = 5,
     timeout: TimeoutOption = 60.0,
     time_limit: options.TimeLimitOption = None,
@@ -89,8 +100,6 @@ def command(
     """
     from prism_bench.workflows.tuning_session import TuningPlan
 
-    if least not in (None, "time", "energy"):
-        raise unknown("quantity", least, ("time", "energy"))
     names = options.patterns(cases, filter)
     path = None if precision else next((Path(name) for name in names if name.endswith((".json", ".gz"))), None)
     mode = "--precision" if precision else str(path or ("--policy" if policy else ""))
@@ -100,7 +109,7 @@ def command(
             "--time-limit": time_limit,
             f"--output {output}": output,
             "--budget": budget != BUDGET,
-            "--least": least,
+            "--least": least != "time",
         }
         others |= {"--policy": policy and mode != "--policy", "--label": not precision and label}
         options.refuse(others, f"leave it out with {mode}")
@@ -120,7 +129,7 @@ def command(
         raise UsageError("--time-limit: leave it out with --fleet")
     plan, kernels = TuningPlan(budget, processes, time_limit), options.open_catalogue(catalogue)
     with files.held(), measuring.opened_place(fleet, workers, backend, kernels.folder, quiet=json) as place:
-        raise SystemExit(_tune(place, kernels, names, label, plan, timeout, noise, output, least or "time", json=json))
+        raise SystemExit(_tune(place, kernels, names, label, plan, timeout, noise, output, least, json=json))
 
 
 def _tune(

@@ -265,7 +265,7 @@ def _energy(row: SummaryRow, case: CaseResult) -> Cell:
         return Cell(reason=energy.reason if energy else None)
     share = energy.uncertainty / energy.joules if energy.joules and energy.uncertainty is not None else None
     small = [f"±{share_text(share)}"] if share is not None else []
-    small += [f"{energy_text(energy.net_joules)} without idle"] if energy.net_joules is not None else []
+    small += [f"{energy_text(energy.net_joules)} less idle"] if energy.net_joules is not None else []
     small += ["of the module"] if energy.scope == "module" else []
     return Cell(energy_text(energy.joules), energy.joules, ", ".join(small))
 
@@ -288,6 +288,6 @@ COLUMNS = (
     Column("limit", "Of its limit", "share of what memory, arithmetic or the launch allows", _limit),
     Column("peer_ratio", "Peer", "best peer's time over the kernel's: above 1 the kernel is faster", _peer),
     Column("cpu_ratio", "CPU", "wall time of the CPU over the cold time, and over the end-to-end time (e2e)", _cpu),
-    Column("energy", "Energy", "of one launch, by the GPU's counter; ± 95 %; without what it draws when idle", _energy),
+    Column("energy", "Energy", "of one launch, by the board's counter; ± 95 % interval; also less idle power", _energy),
     Column("error", "Error", "worst error against the float64 reference, normwise", _error),
 )  # fmt: skip

@@ -36,7 +36,7 @@ def test_a_run_has_the_energy_with_its_interval_and_without_idle_power(newest, s
     assert (measured.valid, "module") == (True, measured.energy.scope)
     assert pytest.approx(0.013, rel=0.03) == measured.median == pytest.approx(measured.energy.joules, rel=0.02)
     small = cells(record)[CASE].small
-    assert small.startswith("±") and small.endswith("mJ without idle, of the module")
+    assert small.startswith("±") and small.endswith("mJ less idle, of the module")
     assert "energy" not in record.protocol["criteria"], "a record with it is of the same series as one without"
     found = shell("trend", "--metric", "energy")
     assert (0, True) == (found.code, "1 record" in found.out)
