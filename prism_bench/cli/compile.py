@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
+from rich.console import Group
 
 from prism_bench.cli import options
 from prism_bench.io import project
@@ -18,6 +19,14 @@ TABLE = Path("reports/compile/resources.csv")
 _AgainstOption = Annotated[
     str | None,
     typer.Option(help="Report the cases whose code, launch or inputs changed since a commit, a run record or a table."),
+]
+_ToolchainsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--toolchains",
+        metavar="LIST",
+        help="Compile by each of these, such as 12.9,13.0 or triton-3.6.0, and report what changes.",
+    ),
 ]
 _FailOption = Annotated[
     bool,
@@ -33,6 +42,7 @@ def command(
     arch: options.ArchitectureOption = None,
     write: options.WriteOption = False,
     against: _AgainstOption = None,
+    toolchains: _ToolchainsOption = None,
     fail_on_change: _FailOption = False,
     verbose: options.VerboseOption = False,
     catalogue: options.CatalogueOption = None,
@@ -48,6 +58,11 @@ def command(
     --fail-on-change also where code, launch or inputs changed or the old side does not compile. A record has no
     launches and inputs, and a table only resources.
     """
+    if toolchains is not None:
+        given = {"--against": against, "--write": write, "--verbose": verbose}
+        options.refuse(given, "leave it out with --toolchains")
+        chosen = options.patterns(cases, filter), arch
+        _end_toolchains(toolchains, options.open_catalogue(catalogue), chosen, fail_on_change=fail_on_change, json=json)
     from prism_bench.compilation.program import require_known
     from prism_bench.report.terminal.verification import compile_json, compile_table, complaint_lines, cuts_json
     from prism_bench.workflows import compile_table as check
@@ -64,7 +79,9 @@ def command(
     with options.err().status("compiling") as status:
         elsewhere: list[check.Complaint] = []
         rows, complaints = check.compile_check(kernels, chosen, architectures, status.update, elsewhere=elsewhere)
-    grown = [] if write else check.worsened(rows, stored)
+    before = {row.key: row for row in stored}
+    blocks = {} if write else check.launched_blocks(kernels, chosen, ((before.get(row.key), row) for row in rows))
+    grown = [] if write else check.worsened(rows, stored, blocks)
     if write:
         check.write_table(table, check.merged_table(stored, check.whole(rows, complaints), kernels.kernels))
     left_out = [*check.left_out(kernels, chosen, architectures), *elsewhere]
@@ -78,6 +95,32 @@ def command(
         for line in (*complaint_lines(complaints), *(f"{growth.kernel}: {growth.message}" for growth in grown)):
             options.line(line, "red")
     raise SystemExit(1 if complaints or grown or kernels.problems else 0)
+
+
+def _end_toolchains(
+    text: str,
+    kernels: "Catalogue",
+    chosen: tuple[Sequence[str], Sequence[str] | None],
+    *,
+    fail_on_change: bool,
+    json: bool,
+) -> NoReturn:
+    """Print what changes between the toolchains; end with 1 where code got worse or, if asked, changed at all."""
+    from prism_bench.report.terminal.verification import toolchain_view, toolchains_json
+    from prism_bench.workflows.compile_table import ARCHITECTURES
+    from prism_bench.workflows.toolchains import compare_toolchains, opened_pairs
+
+    patterns, architectures = chosen
+    with options.err().status("toolchains") as status:
+        pairs = opened_pairs(text, status.update)
+        comparisons = compare_toolchains(pairs, kernels, patterns, architectures or ARCHITECTURES, status.update)
+    options.show(
+        lambda: toolchains_json(comparisons),
+        lambda: Group(*map(toolchain_view, comparisons)),
+        json=json,
+    )
+    bad = any(comparison.is_worse or (fail_on_change and comparison.changes) for comparison in comparisons)
+    raise SystemExit(1 if bad else 0)
 
 
 def _table(against: str | None, *, write: bool) -> Path:

@@ -1,7 +1,9 @@
 """Compilers of CUDA C++: NVRTC by either binding, nvcc, and CUDA's headers."""
 
+import ctypes
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -15,6 +17,28 @@ from prism_bench.compilation.cubin import lowered_names
 from prism_bench.errors import BackendUnavailable, CompilationFailed
 from prism_bench.io.installation import pip_install
 from prism_bench.io.workers import run_program
+
+# A toolchain in a folder, which replaces the installed NVRTC, nvcc and headers: packages of wheels, or a toolkit.
+
+TOOLCHAIN = "PRISM_BENCH_TOOLCHAIN"
+NVRTC_OPTIONS = "PRISM_BENCH_NVRTC_OPTIONS"  # added to those of every source
+
+
+def toolchain_folder() -> Path | None:
+    """Return the folder of the toolchain that this process compiles with; None for the installed compilers."""
+    folder = os.environ.get(TOOLCHAIN)
+    return Path(folder) if folder else None
+
+
+def added_options() -> tuple[str, ...]:
+    """Return the options that PRISM_BENCH_NVRTC_OPTIONS adds to those of every source."""
+    return tuple(shlex.split(os.environ.get(NVRTC_OPTIONS, "")))
+
+
+def nvrtc_libraries(folder: Path) -> list[Path]:
+    """Return the libraries of NVRTC in the folder of a toolchain, the best first."""
+    return [path for part in ("nvidia/*/lib", "lib64", "lib") for path in sorted(folder.glob(f"{part}/libnvrtc.so*"))]
+
 
 # NVRTC, by CuPy's bindings (the GPU extras) or `cuda.bindings` (the `compile` extra).
 
@@ -55,7 +79,9 @@ class Bindings:
 
 @cache
 def load() -> Bindings:
-    """Return the bindings that are installed; raise BackendUnavailable without any."""
+    """Return the bindings that are installed, or those of the toolchain; raise BackendUnavailable without any."""
+    if folder := toolchain_folder():
+        return _LibraryBindings(folder)
     for kind in (_CupyBindings, _CudaBindings):
         try:
             return kind()
@@ -139,6 +165,67 @@ class _CudaBindings(Bindings):
         return values
 
 
+class _LibraryBindings(Bindings):
+    """NVRTC of a toolchain, by its own C functions: no package for Python binds two releases at a time."""
+
+    def __init__(self, folder: Path) -> None:
+        libraries = nvrtc_libraries(folder)
+        if not libraries:
+            raise BackendUnavailable(f"{folder} has no libnvrtc.so: name a CUDA toolkit, or a folder of its wheels")
+        try:
+            # NVRTC opens this one by its name, which the loader finds only in some releases unless it is loaded.
+            for builtins in sorted(libraries[0].parent.glob("libnvrtc-builtins.so*")):
+                ctypes.CDLL(str(builtins))
+            self._nvrtc: Any = ctypes.CDLL(str(libraries[0]))
+        except OSError as error:
+            raise BackendUnavailable(f"{libraries[0]} cannot be loaded: {error}") from None
+
+    def version(self) -> tuple[int, ...]:
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        self._call("Version", ctypes.byref(major), ctypes.byref(minor))
+        return major.value, minor.value
+
+    def architectures(self) -> tuple[int, ...]:
+        count = ctypes.c_int()
+        self._call("GetNumSupportedArchs", ctypes.byref(count))
+        numbers = (ctypes.c_int * count.value)()
+        self._call("GetSupportedArchs", numbers)
+        return tuple(numbers)
+
+    def _compile(self, text: str, name: str, entries: Sequence[str], flags: Sequence[str], result: str) -> Compilation:
+        program = ctypes.c_void_p()
+        self._call("CreateProgram", ctypes.byref(program), text.encode(), name.encode(), 0, None, None)
+        try:
+            for entry in entries:
+                self._call("AddNameExpression", program, entry.encode())
+            options = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
+            status = self._nvrtc.nvrtcCompileProgram(program, len(flags), options)
+            log = self._bytes("ProgramLog", program)[:-1].decode()
+            if status:
+                return None, {}, log
+            lowered: dict[str, str] = {}
+            for entry in entries:
+                symbol = ctypes.c_char_p()
+                self._call("GetLoweredName", program, entry.encode(), ctypes.byref(symbol))
+                lowered[entry] = (symbol.value or b"").decode()
+            code = self._bytes(result, program)
+            return code[:-1] if result == "PTX" else code, lowered, log
+        finally:
+            self._call("DestroyProgram", ctypes.byref(program))
+
+    def _bytes(self, what: str, program: ctypes.c_void_p) -> bytes:
+        size = ctypes.c_size_t()
+        self._call(f"Get{what}Size", program, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value)
+        self._call(f"Get{what}", program, buffer)
+        return buffer.raw
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        status = getattr(self._nvrtc, f"nvrtc{function}")(*arguments)
+        if status:
+            raise RuntimeError(f"nvrtc{function} ended with status {status}")
+
+
 # nvcc: only the device side of a source (`-cubin`), which may contain host code.
 
 _SECONDS = 600
@@ -147,7 +234,12 @@ _VERSION = re.compile(r"release [\d.]+, V([\d.]+)")
 
 @cache
 def nvcc() -> str:
-    """Return the program; raise BackendUnavailable without it."""
+    """Return the program, of the toolchain where one is named; raise BackendUnavailable without it."""
+    if folder := toolchain_folder():
+        programs = [*folder.glob("bin/nvcc"), *folder.glob("nvidia/*/bin/nvcc")]
+        if not programs:
+            raise BackendUnavailable(f"the toolchain {folder} has no nvcc")
+        return str(programs[0])
     named = [os.environ[name] for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
     folders = os.pathsep.join(f"{root}/bin" for root in [*named, "/usr/local/cuda"])
     program = shutil.which("nvcc") or shutil.which("nvcc", path=folders)
@@ -205,9 +297,17 @@ _WHEEL_FOLDERS = ("cu13/include", "cu13/include/cccl", "cuda_runtime/include", "
 
 @cache
 def include_folders() -> tuple[str, ...]:
-    """Return folders to pass with -I: of wheels, and of a toolkit if the wheels lack `cuda_fp16.h` or `crt/mma.h`."""
-    wheels = [root / folder for root in _package_folders("nvidia") for folder in _WHEEL_FOLDERS]
+    """Return folders to pass with -I: of wheels, and of a toolkit if the wheels lack `cuda_fp16.h` or `crt/mma.h`.
+
+    Those of a toolchain are all in its folder.
+    """
+    chosen = toolchain_folder()
+    roots = [chosen / "nvidia"] if chosen else _package_folders("nvidia")
+    wheels = [root / folder for root in roots for folder in _WHEEL_FOLDERS]
     folders = [folder for folder in wheels if folder.is_dir()]
+    if chosen:
+        more = [chosen / folder for folder in ("include", "include/cccl") if (chosen / folder).is_dir()]
+        return tuple(map(str, [*folders, *more]))
     named = [os.environ[name] for name in ("CUDA_PATH", "CUDA_HOME") if os.environ.get(name)]
     toolkits = [Path(root) / "include" for root in [*named, "/usr/local/cuda"]]
     for needed in ("cuda_fp16.h", "crt/mma.h"):

@@ -14,6 +14,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, get_args
 
+from prism_bench.compilation.compilers import toolchain_folder
 from prism_bench.compilation.cubin import Resources, data_hash, sass_hash
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.installation import pip_install
@@ -275,7 +276,10 @@ _WIDTHS = {"128": 16, "64": 8, "U16": 2, "S16": 2, "16": 2, "U8": 1, "S8": 1, "8
 
 @cache
 def tool(name: str) -> str | None:
-    """Return the program `cuobjdump` or `nvdisasm`: of a wheel, in PATH or of a toolkit; None without one."""
+    """Return the program `cuobjdump` or `nvdisasm`: of a toolchain, of a wheel, in PATH or of a toolkit, or None."""
+    if chosen := toolchain_folder():
+        for path in (*chosen.glob(f"bin/{name}"), *chosen.glob(f"nvidia/*/bin/{name}")):
+            return str(path)
     for package, folder in _WHEELS.items():
         spec = find_spec(package)
         roots = (spec.submodule_search_locations or ()) if spec else ()

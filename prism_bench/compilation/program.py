@@ -15,6 +15,7 @@ from prism_bench.compilation import compilers as compiler_module
 from prism_bench.compilation.compilers import (
     Bindings,
     Compilation,
+    added_options,
     compile_by_nvcc,
     header_advice,
     include_folders,
@@ -182,7 +183,13 @@ def _prepare_nvrtc(source: Path, entries: tuple[str, ...], architecture: str, ch
     # NVRTC's own cache (since 12.9) is off: its results have no log, and their time is not the compiler's.
     no_cache = ("-no-cache",) if nvrtc.version() >= (12, 9) else ()
     base = _BASE_OPTIONS[1:] if chosen.names_standard else _BASE_OPTIONS
-    flags = (f"-arch=sm_{_SPECIFIC.get(architecture, architecture)}", *base, *no_cache, *chosen.options)
+    flags = (
+        f"-arch=sm_{_SPECIFIC.get(architecture, architecture)}",
+        *base,
+        *no_cache,
+        *chosen.options,
+        *added_options(),
+    )
     settings = (entries, flags, include_folders(), nvrtc.version())
     in_any_folder = _LINE.sub(r'#line \1 "\2"', text)  # folders of files change no machine code
     key = _key(settings, in_any_folder, _included(source, text, (*chosen.folders, C_HEADERS)))

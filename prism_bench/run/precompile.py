@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -51,17 +52,25 @@ def compile_ahead(cases: Iterable[Case], device: Device, report: Callable[[], No
     return len(jobs)
 
 
-def on_all_cores(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterator[Outcome]:
+def on_all_cores(
+    work: Callable[[Job], Outcome], jobs: Sequence[Job], variables: Mapping[str, str] | None = None
+) -> Iterator[Outcome]:
     """Yield `work` of each job in order, done by a process for each core where there is enough to do.
 
+    Processes that get environment `variables` do all of it; they import what PYTHONPATH names before anything else.
     A signal or an error ends the processes with their compilers, once they have removed what they were making. No job
     is cancelled then: where a process was killed, too, the pool's thread fails at a cancelled job with a traceback.
     """
-    if len(jobs) <= _FEW:
+    if len(jobs) <= _FEW and variables is None:
         yield from map(work, jobs)
         return
     others = set(active_children())
-    pool = ProcessPoolExecutor(usable_cores(), mp_context=get_context("spawn"), initializer=end_with_parent)
+    pool = ProcessPoolExecutor(
+        max(1, min(usable_cores(), len(jobs))),
+        mp_context=get_context("spawn"),
+        initializer=_start,
+        initargs=(dict(variables or {}),),
+    )
     try:
         with held():  # a process that is interrupted while it starts another leaves that one with half of its order
             futures = deque(pool.submit(_done, work, job) for job in jobs)
@@ -73,6 +82,12 @@ def on_all_cores(work: Callable[[Job], Outcome], jobs: Sequence[Job]) -> Iterato
         raise
     finally:
         pool.shutdown()
+
+
+def _start(variables: Mapping[str, str]) -> None:
+    end_with_parent()
+    os.environ.update(variables)
+    sys.path[:0] = filter(None, variables.get("PYTHONPATH", "").split(os.pathsep))
 
 
 def _done(work: Callable[[Job], Outcome], job: Job) -> Outcome:

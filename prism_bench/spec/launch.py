@@ -216,14 +216,26 @@ def most_warps(registers: int) -> int:
     return 4 * (BLOCK_REGISTERS // 4 // (32 * _up(registers, 8)))
 
 
-def most_resident(threads: int, shared_bytes: int, registers: int = 0) -> int:
-    """Return the blocks that an H200 holds at a time: each of 132 multiprocessors 2,048 threads, 32 blocks and 228 KB.
+# Of a multiprocessor by compute capability where it is not 64 and 32: CUDA Programming Guide, table of limits.
+_RESIDENT_WARPS = {75: 32, 86: 48, 87: 48, 89: 48, 110: 48, 120: 48, 121: 48}
+_RESIDENT_BLOCKS = {75: 16, 86: 16, 87: 16, 89: 24, 110: 24, 120: 24, 121: 24}
 
-    `shared_bytes` are static and dynamic; a block takes 1 KB more. Without `registers` they are no limit.
+
+def resident_blocks(threads: int, shared_bytes: int, registers: int = 0, capability: int = 90) -> int:
+    """Return the blocks that a multiprocessor holds at a time.
+
+    `shared_bytes` are static and dynamic; a block takes 1 KB more from 8.0 on. Without `registers` they are no limit.
     """
-    warps = _up(threads, 32) // 32
-    by_registers = most_warps(registers) // _up(warps, 4) if registers else 32
-    return 132 * min(32, 64 // warps, 228 * 1024 // (shared_bytes + 1024), by_registers)
+    warps, reserved = _up(threads, 32) // 32, 1024 if capability >= 80 else 0
+    most, shared = _RESIDENT_BLOCKS.get(capability, 32), shared_bytes + reserved
+    by_shared = (SHARED_KB.get(capability, 227) * 1024 + reserved) // shared if shared else most
+    by_registers = most_warps(registers) // _up(warps, 4) if registers else most
+    return min(most, _RESIDENT_WARPS.get(capability, 64) // warps, by_shared, by_registers)
+
+
+def most_resident(threads: int, shared_bytes: int, registers: int = 0) -> int:
+    """Return the blocks that an H200 holds at a time, on 132 multiprocessors; see `resident_blocks`."""
+    return 132 * resident_blocks(threads, shared_bytes, registers)
 
 
 def beyond_residence(grid: Sequence[int], most: int, device: str = "an H200 (132 multiprocessors)") -> str | None:

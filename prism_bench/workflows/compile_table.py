@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cache
+from math import prod
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal
 
 from prism_bench.analysis.build_identity import BuildIdentity, build_change
@@ -34,7 +36,7 @@ from prism_bench.run.builds import Build
 from prism_bench.run.precompile import on_all_cores
 from prism_bench.spec.case import Case, Device
 from prism_bench.spec.kernel import CUDA, KernelSpec
-from prism_bench.spec.launch import SHARED_KB, Instance, Launch
+from prism_bench.spec.launch import SHARED_KB, Instance, Launch, resident_blocks
 from prism_bench.units import count_text
 from prism_bench.workflows.case_code import CaseCode, CodeJob, compiled_jobs, job_of
 from prism_bench.workflows.pairs import selected
@@ -330,32 +332,48 @@ _EntryRow = tuple[CompileRow, EntryCode]
 
 
 def _compile(job: BuildRequest) -> tuple[list[_EntryRow], list[str]]:
-    """Return the rows of the request's entries, and why others have none: each is compiled by itself, then."""
-    rows, cause = _rows(job)
+    """Return the rows of the request's entries, and why others have none."""
+    built, causes = built_parts(job)
+    rows = [
+        _entry_row(job, str(name), kernel, code.compiler) for code in built for name, kernel in code.kernels.items()
+    ]
+    return rows, causes
+
+
+def built_parts(job: BuildRequest) -> tuple[list[BuiltCode], list[str]]:
+    """Return the code of a request, and why entries have none: each is compiled by itself, then."""
+    built, cause = _built(job)
     if cause is None or len(job.instances) == 1:
-        return rows, [cause] if cause else []
+        return built, [cause] if cause else []
     causes: dict[str, None] = {}
     for instance in job.instances:
-        more, reason = _rows(replace(job, instances=(instance,)))
-        if reason in causes and not rows:  # no entry is to blame: it is the source
+        more, reason = _built(replace(job, instances=(instance,)))
+        if reason in causes and not built:  # no entry is to blame: it is the source
             return [], [cause]
-        rows += more
+        built += more
         causes |= {reason: None} if reason else {}
-    return rows, list(causes) or [cause]
+    return built, list(causes) or [cause]
 
 
-def _rows(job: BuildRequest) -> tuple[list[_EntryRow], str | None]:
-    """Return the rows of the request's entries, or none with the compiler's message."""
+def _built(job: BuildRequest) -> tuple[list[BuiltCode], str | None]:
+    """Return the code of the request, or none with the compiler's message."""
     try:
-        built = build(job)
+        return [build(job)], None
     except Exception as error:  # of a source that is no text, too
         return [], described(error)
-    return [_entry_row(job, str(entry), kernel, built.compiler) for entry, kernel in built.kernels.items()], None
 
 
 def _entry_row(job: BuildRequest, entry: str, kernel: BuiltKernel, compiler: str) -> _EntryRow:
+    cubin = kernel.path.read_bytes()
+    elf = elf_entries(cubin).get(kernel.symbol)
+    code = EntryCode(kernel.resources, elf or ElfEntry(()), is_described=elf is not None)
+    return compile_row(job, entry, kernel, compiler), code
+
+
+def compile_row(job: BuildRequest, entry: str, kernel: BuiltKernel, compiler: str) -> CompileRow:
+    """Return the row of a compiled entry."""
     resources, cubin = kernel.resources, kernel.path.read_bytes()
-    row = CompileRow(
+    return CompileRow(
         kernel=kernel_of(job),
         entry=entry,
         architecture=job.architecture,
@@ -367,14 +385,56 @@ def _entry_row(job: BuildRequest, entry: str, kernel: BuiltKernel, compiler: str
         code_bytes=code_bytes(cubin, [kernel.symbol]),
         compiler="" if job.language == CUDA else compiler,
     )
-    elf = elf_entries(cubin).get(kernel.symbol)
-    return row, EntryCode(resources, elf or ElfEntry(()), is_described=elf is not None)
 
 
-def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[Complaint]:
-    """Report new spills, and registers that grew by more than the allowance; an entry not stored must not spill.
+# Blocks that an entry is launched with: their threads, and the bytes of dynamic shared memory; by kernel, entry, and
+# architecture of the table.
+LaunchedBlocks = Mapping[tuple[str, str, str], Collection[tuple[int, int]]]
 
-    Code from another version of a language's compiler is not compared with the stored row.
+
+def launched_blocks(
+    catalogue: Catalogue, filters: Sequence[str], pairs: Iterable[tuple[CompileRow | None, CompileRow]]
+) -> LaunchedBlocks:
+    """Return the blocks of all launches of the entries whose registers grew; the pairs are rows before and after.
+
+    Launches that leave their block to the compiler are left out.
+    """
+    grown = {new.key for old, new in pairs if old and new.registers > old.registers}
+    kernels, architectures = {key[0] for key in grown}, sorted({key[2] for key in grown})
+    blocks: dict[tuple[str, str, str], set[tuple[int, int]]] = {}
+    for architecture in architectures:
+        device = device_of(architecture)
+        for case in _cases(catalogue, filters):
+            with suppress(Exception):  # `compile_check` reports what a spec raises
+                kernel = kernel_of(request_of(case.spec, (), architecture))
+                for step in case.plan.steps(device) if kernel in kernels else ():
+                    if isinstance(step, Launch) and (threads := prod(step.extents[1])):
+                        key = kernel, str(case.plan.instance(step)), architecture
+                        blocks.setdefault(key, set()).add((threads, step.shared))
+    return blocks
+
+
+def register_step(old: CompileRow, new: CompileRow, blocks: Collection[tuple[int, int]]) -> str | None:
+    """Return how many fewer blocks fit a multiprocessor because of more registers, for the block that loses most."""
+    steps: list[tuple[float, str]] = []
+    capability = int(new.architecture.rstrip("af"))
+    for threads, dynamic in blocks if new.registers > old.registers else ():
+        was, now = (
+            resident_blocks(threads, dynamic + new.shared_bytes, row.registers, capability) for row in (old, new)
+        )
+        if now < was:
+            fit = f"{count_text(now, 'block')} of {count_text(threads, 'thread')} fit a multiprocessor, {was} before"
+            steps.append((now / was, fit))
+    return min(steps)[1] if steps else None
+
+
+def worsened(
+    rows: Iterable[CompileRow], stored: Iterable[CompileRow], blocks: LaunchedBlocks = MappingProxyType({})
+) -> list[Complaint]:
+    """Report new spills, and more registers than the allowance or with fewer resident blocks than before.
+
+    An entry not stored must not spill. Code from another version of a language's compiler is not compared with the
+    stored row.
     """
     before = {row.key: row for row in stored}
     complaints = []
@@ -386,10 +446,10 @@ def worsened(rows: Iterable[CompileRow], stored: Iterable[CompileRow]) -> list[C
         if row.spill_bytes > (old.spill_bytes if old else 0):
             known = f"{old.spill_bytes} before" if old else "and is not in the table yet"
             complaints.append(Complaint(row.kernel, f"{name} spills {row.spill_bytes} bytes, {known}"))
-        if old and row.registers > REGISTER_GROWTH * old.registers + 2:
-            complaints.append(
-                Complaint(row.kernel, f"{name} takes {count_text(row.registers, 'register')}, {old.registers} before")
-            )
+        step = register_step(old, row, blocks.get(row.key, ())) if old else None
+        if old and (step or row.registers > REGISTER_GROWTH * old.registers + 2):
+            taken = f"{name} takes {count_text(row.registers, 'register')}, {old.registers} before"
+            complaints.append(Complaint(row.kernel, f"{taken}: {step}" if step else taken))
     return complaints
 
 
