@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from prism_bench.analysis.compare.comparison import RecordComparison
     from prism_bench.analysis.compare.selection import Selection
     from prism_bench.analysis.compare.verdict import VerdictRules
+    from prism_bench.backends import Backend
     from prism_bench.record.run_record import CaseResult, RunRecord
-    from prism_bench.run.builds import Choice, Sides
+    from prism_bench.run.builds import Build, Choice, Sides
     from prism_bench.workflows.pairs import PairEffort, PairJudge, Records
 
 NAME = "compare"
@@ -353,6 +354,18 @@ def _measured(
         seconds = {**selection.seconds, **parts_of(time.perf_counter() - began, (a, b))}
         comparison = with_selection(comparison, replace(selection, seconds=seconds), (a, b))
     return replace(comparison, notes=(*sides.notes, *comparison.notes), complete=a.complete and b.complete), save
+
+
+def timed_builds(builds: "tuple[Build, Build]", backend: "Backend") -> "RecordComparison":
+    """Return the comparison of two builds, all of whose cases are measured, by the usual rules."""
+    from prism_bench.run.builds import Sides
+    from prism_bench.workflows.pairs import PairEffort
+
+    a, b = builds
+    rules, looks = _rules(None, (dict(a.place.variables), dict(b.place.variables))), _looks(None)
+    judge = _Judge(measuring.DEFAULT_NOISE, replace(rules, looks=len(looks)), None, (a.name, b.name))
+    effort, place = PairEffort(backend.name, looks[0]), measuring.PairPlace(backend)
+    return _measured(Sides(builds, "builds"), effort, judge, looks=looks, selection=None, place=place)[0]
 
 
 def _short(names: tuple[str, str]) -> tuple[str, str]:

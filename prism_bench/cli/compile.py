@@ -11,8 +11,10 @@ from prism_bench.cli import options
 from prism_bench.io import project
 
 if TYPE_CHECKING:
+    from prism_bench.backends import Backend
     from prism_bench.catalogue import Catalogue
     from prism_bench.workflows.compile_table import CodeComparison, SourceCuts
+    from prism_bench.workflows.toolchains import ChangedOnDevice, ToolchainComparison
 
 NAME = "compile"
 TABLE = Path("reports/compile/resources.csv")
@@ -114,13 +116,50 @@ def _end_toolchains(
     with options.err().status("toolchains") as status:
         pairs = opened_pairs(text, status.update)
         comparisons = compare_toolchains(pairs, kernels, patterns, architectures or ARCHITECTURES, status.update)
+    launched = [_on_device(comparison, kernels, patterns) for comparison in comparisons]
+    timed = [outcome.times.exit_code for outcome in launched if outcome and outcome.times]
     options.show(
-        lambda: toolchains_json(comparisons),
-        lambda: Group(*map(toolchain_view, comparisons)),
+        lambda: toolchains_json(comparisons, launched),
+        lambda: Group(*map(toolchain_view, comparisons, launched)),
         json=json,
     )
     bad = any(comparison.is_worse or (fail_on_change and comparison.changes) for comparison in comparisons)
-    raise SystemExit(1 if bad else 0)
+    raise SystemExit(1 if bad else max(timed, default=0))
+
+
+def _device() -> "Backend | None":
+    """Return the backend of the GPU, or None without a GPU: then nothing is launched."""
+    from prism_bench.backends import open_backend
+    from prism_bench.errors import BackendUnavailable
+
+    try:
+        return open_backend("cuda")
+    except BackendUnavailable:
+        return None
+
+
+def _on_device(
+    comparison: "ToolchainComparison", kernels: "Catalogue", patterns: Sequence[str]
+) -> "ChangedOnDevice | None":
+    """Launch and time the changed kernels with the code of both toolchains; None without a GPU or a change for it."""
+    from prism_bench.cli.compare import timed_builds
+    from prism_bench.run.builds import Build
+    from prism_bench.run.pool import measuring
+    from prism_bench.workflows.toolchains import ChangedOnDevice, changed_cases, compared_bits
+
+    backend = _device()
+    if backend is None:
+        return None
+    cases = changed_cases(comparison, kernels, patterns, backend.device.compute_capability)
+    if not cases:
+        return None
+    with options.err().status("launching what changed"):
+        bits = compared_bits(comparison.toolchains, kernels, backend.name, cases)
+    a, b = (
+        Build(toolchain.name, kernels, cases, measuring(None, toolchain.variables))
+        for toolchain in comparison.toolchains
+    )
+    return ChangedOnDevice(str(backend.facts()["device"]), tuple(bits), timed_builds((a, b), backend))
 
 
 def _table(against: str | None, *, write: bool) -> Path:

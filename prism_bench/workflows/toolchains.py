@@ -11,26 +11,39 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
-from prism_bench.catalogue import Catalogue
+from prism_bench.analysis.compare.comparison import RecordComparison
+from prism_bench.backends import Backend, open_backend
+from prism_bench.catalogue import Catalogue, discover
 from prism_bench.compilation import nvrtc_architectures, nvrtc_version
 from prism_bench.compilation.compilers import NVRTC_OPTIONS, TOOLCHAIN, nvrtc_libraries
-from prism_bench.compilation.languages import BuildRequest, BuiltCode
+from prism_bench.compilation.languages import BuildRequest, BuiltCode, build_request
 from prism_bench.compilation.languages.language import language, names
 from prism_bench.compilation.listing import CompiledEntry, EntryDifference, code_differences
 from prism_bench.compilation.program import is_prebuilt
-from prism_bench.errors import BackendUnavailable, UsageError
-from prism_bench.io.files import cache_errors, cache_folder, lock, temporary_folder, writable_cache, write_atomically
+from prism_bench.errors import BackendUnavailable, UsageError, described
+from prism_bench.io.files import (
+    cache_errors,
+    cache_folder,
+    lock,
+    opened_folder,
+    temporary_folder,
+    writable_cache,
+    write_atomically,
+)
 from prism_bench.io.installation import DISTRIBUTION
 from prism_bench.io.workers import environment, run_program
 from prism_bench.run.precompile import on_all_cores
+from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import CUDA
 from prism_bench.workflows.case_code import machine_code
 from prism_bench.workflows.compile_table import (
@@ -38,6 +51,7 @@ from prism_bench.workflows.compile_table import (
     Complaint,
     built_parts,
     compile_row,
+    device_of,
     kernel_of,
     launched,
     launched_blocks,
@@ -178,12 +192,16 @@ def opened(toolchain: NamedToolchain, report: Callable[[str], object] = lambda _
     if toolchain.release == known:
         return toolchain
     base = writable_cache("toolchains")
+    opened_base = opened_folder(base)
     folder = base / f"{toolchain.language.replace(CUDA, 'cuda')}-{toolchain.release}-{sys.implementation.cache_tag}"
-    with cache_errors(base), folder.with_suffix(f"{folder.suffix}.lock").open("w") as file:
-        lock(file.fileno())
+    try:
+        lock(opened_base)  # another process may be fetching it
         if not (folder / _KEPT).is_file():
             report(f"fetching {toolchain.name}")
-            _fetch(toolchain, folder)
+            with cache_errors(base):
+                _fetch(toolchain, folder)
+    finally:
+        os.close(opened_base)
     return replace(toolchain, folder=folder)
 
 
@@ -344,7 +362,7 @@ def compare_toolchains(
         jobs = [job for job in _requests(catalogue, filters, architectures) if job.language == toolchain.language]
         if not jobs:
             raise UsageError(f"--toolchains {toolchain.name}: none of the chosen kernels is compiled by it")
-        outcomes[toolchain] = dict(zip(jobs, on_all_cores(_compiled, jobs, toolchain.variables), strict=True))
+        outcomes[toolchain] = dict(zip(jobs, on_all_cores(_compiled, jobs, toolchain.variables or None), strict=True))
     comparisons: list[ToolchainComparison] = []
     for pair in pairs:
         report(f"comparing {pair[0].name} with {pair[1].name}")
@@ -377,7 +395,7 @@ def _compared(
     names = [next((entry.compiler for entry in side.values()), "") for side in (before, after)]
     # The later release has the nvdisasm that reads the code of both.
     newest = max(zip(names, pair, strict=True), key=lambda side: [int(part) for part in re.findall(r"\d+", side[0])])[1]
-    differences = on_all_cores(_difference, list(groups.values()), newest.variables) if groups else ()
+    differences = on_all_cores(_difference, list(groups.values()), newest.variables or None) if groups else ()
     changes = [
         KernelChange(
             kernel,
@@ -457,3 +475,112 @@ def _uncompared(
                 Complaint(kernel, f"does not compile with {pair[0].name}: {cause}"): None for cause in old.causes
             }
     return list(complaints), list(left_out)
+
+
+# Outputs of the changed kernels on a device, one toolchain after the other.
+
+Outputs = tuple[Mapping[str, int], Mapping[str, int]] | str  # digests by name of two launches, or why there are none
+BitsWord = Literal["equal", "other", "varies", "not run"]
+_CASES = 16  # in one process: a launch that fails spoils the ones after it
+
+
+@dataclass(frozen=True)
+class CaseBits:
+    """Whether the outputs of a case are the same bits by both toolchains; `reason` is why not, or what differs.
+
+    They vary where launches of the same code differ: then the bits tell nothing about the toolchains.
+    """
+
+    case: str
+    bits: BitsWord
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class ChangedOnDevice:
+    """Cases whose machine code changed, launched on a device: bits of their outputs, and the comparison of times.
+
+    The times' records show whether the outputs are within the tolerance of the reference.
+    """
+
+    device: str
+    bits: tuple[CaseBits, ...]
+    times: RecordComparison
+
+
+def changed_cases(
+    comparison: ToolchainComparison, catalogue: Catalogue, filters: Sequence[str], capability: int
+) -> tuple[Case, ...]:
+    """Return the cases of S0 that launch an entry whose machine code changed for the device."""
+    changed = {
+        (change.kernel, row.entry)
+        for change in comparison.changes
+        for _, row in change.rows
+        if int(change.architecture.rstrip("af")) == capability
+    }
+    device = device_of(str(capability))
+    cases: list[Case] = []
+    for case in catalogue.cases(filters, ("S0",)):
+        with suppress(Exception):  # what a spec raises, `compile` reports
+            request = None if case.plan.refusal(device) else build_request(case, device)
+            if request and any((kernel_of(request), str(instance)) in changed for instance in request.instances):
+                cases.append(case)
+    return tuple(cases)
+
+
+def compared_bits(pair: Pair, catalogue: Catalogue, backend: str, cases: Sequence[Case]) -> list[CaseBits]:
+    """Launch the cases with the code of each toolchain and return whether their outputs are the same bits."""
+    before, after = (_outputs(toolchain, catalogue, backend, cases) for toolchain in pair)
+    return [_case_bits(case.name, before[case.task], after[case.task]) for case in cases]
+
+
+def _outputs(
+    toolchain: NamedToolchain, catalogue: Catalogue, backend: str, cases: Sequence[Case]
+) -> dict[str, Outputs]:
+    tasks = [case.task for case in cases]
+    outputs: dict[str, Outputs] = {}
+    for first in range(0, len(tasks), _CASES):  # one process after the other: each may take the device's memory
+        part = tuple(tasks[first : first + _CASES])
+        try:
+            for launched in on_all_cores(_launched, [(catalogue.folder, backend, part)], toolchain.variables):
+                outputs |= launched
+        except BrokenProcessPool:
+            outputs |= dict.fromkeys(part, "the process that launched it died")
+    return outputs
+
+
+def _launched(launches: tuple[Path, str, tuple[str, ...]]) -> dict[str, Outputs]:
+    """Return the outputs of each task of a catalogue on a backend, in a process of its toolchain."""
+    folder, name, tasks = launches
+    catalogue, backend = discover(folder), open_backend(name)
+    outputs: dict[str, Outputs] = {}
+    for task in tasks:
+        try:
+            outputs[task] = _twice(backend, catalogue.case(task))
+        except Exception as error:  # of a stranger's spec, or of the device
+            outputs[task] = described(error)
+    return outputs
+
+
+def _twice(backend: Backend, case: Case) -> Outputs:
+    inputs = case.inputs(0)
+    with backend.prepare(case, inputs) as runnable:
+        runnable()
+        guard = runnable.guard(0)
+        if guard is None:
+            return "it writes no output"
+        first = dict(guard.digests())
+        runnable.reset(inputs)
+        runnable()
+        return first, dict(guard.digests())
+
+
+def _case_bits(case: str, before: Outputs, after: Outputs) -> CaseBits:
+    if isinstance(before, str):
+        return CaseBits(case, "not run", before)
+    if isinstance(after, str):
+        return CaseBits(case, "not run", after)
+    if before[0] != before[1] or after[0] != after[1]:
+        return CaseBits(case, "varies", "two launches of the same code differ")
+    names = [name for name in before[0] if before[0][name] != after[0].get(name)]
+    return CaseBits(case, "other" if names else "equal", ", ".join(names))

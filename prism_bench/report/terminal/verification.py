@@ -20,6 +20,7 @@ from prism_bench.report.plain import (
     alike,
     changes_of,
     code_difference_json,
+    comparison_json,
 )
 from prism_bench.report.terminal.tables import few_lines, names_text
 from prism_bench.units import bytes_text, count_text
@@ -27,7 +28,7 @@ from prism_bench.workflows.traffic import CaseTraffic
 
 if TYPE_CHECKING:
     from prism_bench.workflows.compile_table import CodeChange, CodeComparison, CompileRow, Complaint, SourceCuts
-    from prism_bench.workflows.toolchains import KernelChange, ToolchainComparison
+    from prism_bench.workflows.toolchains import ChangedOnDevice, KernelChange, ToolchainComparison
 
 # Traffic and compilation of each case, as a table.
 
@@ -420,8 +421,13 @@ def _verdict(against: str, comparison: "CodeComparison", left_out: "Sequence[Com
 _MOST_KINDS = 3  # of instructions in a cell, those that changed most
 
 
-def toolchains_json(comparisons: "Sequence[ToolchainComparison]") -> list[dict[str, object]]:
-    """Return what `prism-bench compile --toolchains --json` prints; pairs are [before, after]."""
+def toolchains_json(
+    comparisons: "Sequence[ToolchainComparison]", launched: "Sequence[ChangedOnDevice | None]"
+) -> list[dict[str, object]]:
+    """Return what `prism-bench compile --toolchains --json` prints; pairs are [before, after].
+
+    `device` is null where nothing was launched.
+    """
     return [
         {
             "toolchains": [toolchain.name for toolchain in comparison.toolchains],
@@ -442,17 +448,26 @@ def toolchains_json(comparisons: "Sequence[ToolchainComparison]") -> list[dict[s
             "same": list(comparison.same),
             "complaints": [asdict(complaint) for complaint in comparison.complaints],
             "left_out": [asdict(complaint) for complaint in comparison.left_out],
+            "device": outcome
+            and {
+                "name": outcome.device,
+                "bits": [asdict(bits) for bits in outcome.bits],
+                "times": comparison_json(outcome.times),
+            },
         }
-        for comparison in comparisons
+        for comparison, outcome in zip(comparisons, launched, strict=True)
     ]
 
 
-def toolchain_view(comparison: "ToolchainComparison") -> RenderableType:
-    """Return the kernels whose machine code changed between two toolchains, then every step and complaint in red."""
+def toolchain_view(comparison: "ToolchainComparison", launched: "ChangedOnDevice | None" = None) -> RenderableType:
+    """Return the kernels whose machine code changed between two toolchains, then every step and complaint in red.
+
+    What was `launched` of them follows: bits of the outputs, and times.
+    """
     from prism_bench.workflows.compile_table import together
 
     old, new = (
-        compiler or toolchain.name
+        " ".join([compiler, *toolchain.options]) if compiler else toolchain.name
         for compiler, toolchain in zip(comparison.compilers, comparison.toolchains, strict=True)
     )
     changed, same = (count_text(len(kernels), "kernel") for kernels in (comparison.changed, comparison.same))
@@ -473,7 +488,21 @@ def toolchain_view(comparison: "ToolchainComparison") -> RenderableType:
     parts += [Text(f"{kernel} on {', '.join(on)}: {step}", style="red") for (kernel, step), on in steps.items()]
     parts += [Text(line, style="red") for line in complaint_lines(comparison.complaints)]
     notes = {change.note: None for change in comparison.changes if change.note and not _is_listed(change)}
-    return Group(*parts, *(Text(text, style="dim") for text in (*notes, *together(comparison.left_out))))
+    parts += [Text(text, style="dim") for text in (*notes, *together(comparison.left_out))]
+    return Group(*parts, *(_launched(launched) if launched else ()))
+
+
+def _launched(outcome: "ChangedOnDevice") -> Iterator[RenderableType]:
+    """Yield the counts of the cases by the bits of their outputs, each case with other bits, and the times."""
+    from prism_bench.report.terminal.comparison import comparison_view
+
+    counts = Counter(case.bits for case in outcome.bits)
+    words = ", ".join(f"{word} in {count_text(count, 'case')}" for word, count in counts.items())
+    yield Text(f"bits of the outputs on {outcome.device}: {words}")
+    for case in outcome.bits:
+        if case.bits != "equal":
+            yield Text(f"{case.case}: {case.bits}: {case.reason}", style="yellow")
+    yield comparison_view(outcome.times)
 
 
 def _is_listed(change: "KernelChange") -> bool:
