@@ -153,13 +153,14 @@ def _on_device(
     cases = changed_cases(comparison, kernels, patterns, backend.device.compute_capability)
     if not cases:
         return None
-    with options.err().status("launching what changed"):
-        bits = compared_bits(comparison.toolchains, kernels, backend.name, cases)
     a, b = (
         Build(toolchain.name, kernels, cases, measuring(None, toolchain.variables))
         for toolchain in comparison.toolchains
     )
-    return ChangedOnDevice(str(backend.facts()["device"]), tuple(bits), timed_builds((a, b), backend))
+    times = timed_builds((a, b), backend)
+    with options.err().status("comparing outputs"):
+        bits = compared_bits(comparison.toolchains, kernels, backend.name, cases, times)
+    return ChangedOnDevice(str(backend.facts()["device"]), tuple(bits), times)
 
 
 def _table(against: str | None, *, write: bool) -> Path:

@@ -480,7 +480,7 @@ def _uncompared(
 # Outputs of the changed kernels on a device, one toolchain after the other.
 
 Outputs = tuple[Mapping[str, int], Mapping[str, int]] | str  # digests by name of two launches, or why there are none
-BitsWord = Literal["equal", "other", "varies", "not run"]
+BitsWord = Literal["equal", "within tolerance", "varies", "not run"]
 _CASES = 16  # in one process: a launch that fails spoils the ones after it
 
 
@@ -498,10 +498,7 @@ class CaseBits:
 
 @dataclass(frozen=True)
 class ChangedOnDevice:
-    """Cases whose machine code changed, launched on a device: bits of their outputs, and the comparison of times.
-
-    The times' records show whether the outputs are within the tolerance of the reference.
-    """
+    """Cases whose machine code changed, launched on a device: bits of their outputs, and the comparison of times."""
 
     device: str
     bits: tuple[CaseBits, ...]
@@ -528,10 +525,23 @@ def changed_cases(
     return tuple(cases)
 
 
-def compared_bits(pair: Pair, catalogue: Catalogue, backend: str, cases: Sequence[Case]) -> list[CaseBits]:
-    """Launch the cases with the code of each toolchain and return whether their outputs are the same bits."""
-    before, after = (_outputs(toolchain, catalogue, backend, cases) for toolchain in pair)
-    return [_case_bits(case.name, before[case.task], after[case.task]) for case in cases]
+def compared_bits(
+    pair: Pair, catalogue: Catalogue, backend: str, cases: Sequence[Case], times: RecordComparison
+) -> list[CaseBits]:
+    """Launch the cases with the code of each toolchain and return whether their outputs are the same bits.
+
+    Only cases that were verified and timed on both sides are launched: other bits are within the tolerance, then.
+    """
+    reasons = {case.case: case.reason for case in times.cases if not case.judgement}
+    timed = {case.case for case in times.cases if case.judgement}
+    right = [case for case in cases if case.name in timed]
+    before, after = (_outputs(toolchain, catalogue, backend, right) for toolchain in pair)
+    return [
+        _case_bits(case.name, before[case.task], after[case.task])
+        if case.name in timed
+        else CaseBits(case.name, "not run", reasons.get(case.name) or "it was not timed on both sides")
+        for case in cases
+    ]
 
 
 def _outputs(
@@ -565,14 +575,14 @@ def _launched(launches: tuple[Path, str, tuple[str, ...]]) -> dict[str, Outputs]
 def _twice(backend: Backend, case: Case) -> Outputs:
     inputs = case.inputs(0)
     with backend.prepare(case, inputs) as runnable:
-        runnable()
-        guard = runnable.guard(0)
-        if guard is None:
-            return "it writes no output"
-        first = dict(guard.digests())
-        runnable.reset(inputs)
-        runnable()
-        return first, dict(guard.digests())
+        digests: list[Mapping[str, int]] = []
+        for _ in range(2):
+            runnable.reset(inputs)
+            runnable()
+            if (guard := runnable.guard(0)) is None:
+                return "its outputs are not kept where they could be compared"
+            digests.append(dict(guard.digests()))
+        return digests[0], digests[1]
 
 
 def _case_bits(case: str, before: Outputs, after: Outputs) -> CaseBits:
@@ -583,4 +593,4 @@ def _case_bits(case: str, before: Outputs, after: Outputs) -> CaseBits:
     if before[0] != before[1] or after[0] != after[1]:
         return CaseBits(case, "varies", "two launches of the same code differ")
     names = [name for name in before[0] if before[0][name] != after[0].get(name)]
-    return CaseBits(case, "other" if names else "equal", ", ".join(names))
+    return CaseBits(case, "within tolerance" if names else "equal", ", ".join(names))
