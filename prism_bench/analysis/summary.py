@@ -27,7 +27,7 @@ SummaryRow = dict[str, Any]  # by column of COLUMNS: text or None, or a number, 
 
 _FACTS = ("kernel", "variant", "family", "label", "bytes", "flops", "ceiling", "before", "status", "reason")
 IDENTITY = ("case", "implementation", "workload", *_FACTS)
-_CODE = ("registers", "spill_bytes", "shared_bytes", "launches")
+_CODE = ("registers", "spill_bytes", "shared_bytes", "code_bytes", "compile_seconds", "launches")
 DERIVED = (
     "bandwidth", "bandwidth_share", "flop_rate", "flop_share", "intensity", "bound", "least_time", "bound_share",
     "best_peer", "best_peer_time", "peer_ratio", "cpu_time", "cpu_ratio", "cpu_ratio_end_to_end",

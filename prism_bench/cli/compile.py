@@ -61,8 +61,8 @@ def command(
     launches and inputs, and a table only resources.
     """
     if toolchains is not None:
-        given = {"--against": against, "--write": write, "--verbose": verbose}
-        options.refuse(given, "leave it out with --toolchains")
+        others = {"--against": against, "--write": write, "--verbose": verbose}
+        options.refuse(others, "leave it out with --toolchains")
         chosen = options.patterns(cases, filter), arch
         _end_toolchains(toolchains, options.open_catalogue(catalogue), chosen, fail_on_change=fail_on_change, json=json)
     from prism_bench.compilation.program import require_known
@@ -108,7 +108,7 @@ def _end_toolchains(
     json: bool,
 ) -> NoReturn:
     """Print what changes between the toolchains; end with 1 where code got worse or, if asked, changed at all."""
-    from prism_bench.report.terminal.verification import toolchain_view, toolchains_json
+    from prism_bench.report.terminal.toolchains import toolchain_view, toolchains_json
     from prism_bench.workflows.compile_table import ARCHITECTURES
     from prism_bench.workflows.toolchains import compare_toolchains, opened_pairs
 

@@ -79,6 +79,8 @@ DERIVED = {
         Metric("bandwidth_share", "1", "derived", "bandwidth over the copy ceiling of the same run", "higher"),
         Metric("flop_share", "1", "derived", "operation rate over the FP32 ceiling of the same run", "higher"),
         Metric("peer_ratio", "1", "derived", "best peer's cold time over the kernel's", "higher"),
+        Metric("code_bytes", "B", "compiler", "instructions of all entries that the case launches"),
+        Metric("compile_seconds", "s", "compiler", "what the compiler took for them, now or when the cache was filled"),
         Metric("dram_bytes", "B", "profiler", "bytes read from and written to DRAM"),
         Metric("dram_share", "1", "profiler", "DRAM throughput over its peak", "higher"),
         Metric("tensor_share", "1", "profiler", "tensor pipe over its peak", "higher"),

@@ -1,7 +1,7 @@
 """The kernels of a catalogue compiled by several toolchains: what changes from one to the next. No GPU is needed.
 
-A toolchain is a release of CUDA or of another language's compiler, in a folder of its own below the cache, made by pip
-once. Processes of their own compile with it: none holds two releases.
+A toolchain is a release of CUDA or of another language's compiler, in a folder below the cache, which pip fills once.
+Separate processes compile with it: none holds two releases.
 """
 
 import hashlib
@@ -63,7 +63,7 @@ from prism_bench.workflows.compile_table import (
 INSTALLED = "installed"
 _RELEASE = re.compile(r"\d+(?:\.\d+)+(?:\.post\d+)?")
 _REQUIREMENT = re.compile(r"\s*([\w.-]+)(\[[^]]*\])?[^;]*(?:;(.*))?")
-_KEPT = "toolchain.json"  # in a folder that pip has filled: what was asked of it
+_KEPT = "toolchain.json"  # in a folder that pip has filled: its requirements
 _PIP_SECONDS = 1800.0
 _WRITTEN = f"write releases of CUDA such as 12.9, NAME-VERSION such as triton-3.6.0, {INSTALLED}, or a folder"
 
@@ -113,8 +113,8 @@ def named_toolchains(text: str) -> list[NamedToolchain]:
     """Return the toolchains of a list such as `12.9,13.0,triton-3.6.0`; raise UsageError for a name that is none."""
     chosen: list[NamedToolchain] = []
     for entry in text.split(","):
-        words = _words(entry)
-        toolchain = _named(words[0], tuple(words[1:])) if words else None
+        name, *flags = _split(entry) or [""]
+        toolchain = _named(name, tuple(flags)) if name else None
         if toolchain is None:
             raise UsageError(f"--toolchains {text}: '{entry.strip()}' names no toolchain; {_WRITTEN}")
         if toolchain.options and toolchain.language != CUDA:
@@ -125,7 +125,7 @@ def named_toolchains(text: str) -> list[NamedToolchain]:
     return chosen
 
 
-def _words(entry: str) -> list[str]:
+def _split(entry: str) -> list[str]:
     try:
         return shlex.split(entry)
     except ValueError:
@@ -488,7 +488,7 @@ _CASES = 16  # in one process: a launch that fails spoils the ones after it
 class CaseBits:
     """Whether the outputs of a case are the same bits by both toolchains; `reason` is why not, or what differs.
 
-    They vary where launches of the same code differ: then the bits tell nothing about the toolchains.
+    They vary where launches of the same code differ: then the bits show nothing about the toolchains.
     """
 
     case: str
