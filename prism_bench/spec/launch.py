@@ -216,9 +216,9 @@ def most_warps(registers: int) -> int:
     return 4 * (BLOCK_REGISTERS // 4 // (32 * _up(registers, 8)))
 
 
-# Of a multiprocessor by compute capability where it is not 64 and 32: CUDA Programming Guide, table of limits.
+# Of a multiprocessor where it is not 64 and 32: CUDA Programming Guide, compute capabilities, and cuda_occupancy.h.
 _RESIDENT_WARPS = {75: 32, 86: 48, 87: 48, 89: 48, 110: 48, 120: 48, 121: 48}
-_RESIDENT_BLOCKS = {75: 16, 86: 16, 87: 16, 89: 24, 110: 24, 120: 24, 121: 24}
+_RESIDENT_BLOCKS = {75: 16, 86: 16, 87: 16, 89: 24, 107: 16, 110: 24, 120: 24, 121: 24}
 
 
 def resident_blocks(threads: int, shared_bytes: int, registers: int = 0, capability: int = 90) -> int:
@@ -229,7 +229,9 @@ def resident_blocks(threads: int, shared_bytes: int, registers: int = 0, capabil
     warps, reserved = _up(threads, 32) // 32, 1024 if capability >= 80 else 0
     most, shared = _RESIDENT_BLOCKS.get(capability, 32), shared_bytes + reserved
     by_shared = (SHARED_KB.get(capability, 227) * 1024 + reserved) // shared if shared else most
-    by_registers = most_warps(registers) // _up(warps, 4) if registers else most
+    by_registers = most
+    if registers:  # a block starts only where four partitions had room for it; the warps of several share them
+        by_registers = most_warps(registers) // warps if most_warps(registers) >= _up(warps, 4) else 0
     return min(most, _RESIDENT_WARPS.get(capability, 64) // warps, by_shared, by_registers)
 
 

@@ -16,6 +16,7 @@ from prism_bench.workflows.compile_table import (
     CompileRow,
     compile_check,
     launched,
+    launched_blocks,
     left_out,
     merged_table,
     missing_compiler,
@@ -73,6 +74,29 @@ def test_planted_register_growth_is_complained_about():
     grown = replace(ROW, registers=int(REGISTER_GROWTH * ROW.registers) + 3)
     (complaint,) = worsened([grown], [ROW])
     assert ("softmax", "softmax<32, 4> on sm_90 takes 49 registers, 40 before") == (complaint.kernel, complaint.message)
+
+
+@pytest.mark.parametrize(
+    ("registers", "block", "words"),
+    [
+        (41, (256, 0), "takes 41 registers, 40 before: 5 blocks of 256 threads fit a multiprocessor, 6 before"),
+        (41, (1024, 0), None),  # one block either way
+        (41, (256, 100_000), None),  # shared memory is the limit
+        (40, (256, 0), None),
+        (39, (256, 0), None),
+    ],
+)
+def test_a_register_step_that_lowers_occupancy_is_complained_about(registers, block, words):
+    complaints = worsened([replace(ROW, registers=registers)], [ROW], {ROW.key: {block, (32, 0)}})
+    assert ([] if words is None else [f"softmax<32, 4> on sm_90 {words}"]) == [one.message for one in complaints]
+
+
+def test_blocks_are_those_of_launches_whose_registers_grew():
+    (job,) = launched(discover(TOYS), ("triple",))
+    row = CompileRow("triple", str(job.instances[0]), "90", 10, 0, 0, 0, 0)
+    blocks = launched_blocks(discover(TOYS), (), [(replace(row, registers=8), row), (None, replace(row, entry="new"))])
+    assert {row.key: {(128, 0)}} == blocks
+    assert {} == launched_blocks(discover(TOYS), (), [(row, row)])
 
 
 def test_growth_within_the_allowance_is_a_compilers_own():

@@ -60,5 +60,7 @@ def test_the_energy_of_a_launch_is_held_to_its_budget():
 
 
 def test_the_spills_of_a_record_are_held_to_their_budget():
-    case = case_result("softmax", code={"spill_bytes": 8})
+    case = case_result("softmax", code={"spill_bytes": 8, "code_bytes": 4096, "compile_seconds": 0.5})
     assert verdicts(case, catalogue(Budget("spill_bytes", at_most=0))) == ["missed"]
+    sizes = catalogue(Budget("code_bytes", at_most=4096), Budget("compile_seconds", at_most=0.4))
+    assert verdicts(case, sizes) == ["met", "missed"]
