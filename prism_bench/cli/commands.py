@@ -106,6 +106,9 @@ REPLACED_OPTIONS: dict[str, dict[str, str]] = {
         "--badge": "use --output FILE.svg",
     },
     "fuse": {
+        "--record": "use --from FILE",
+        "--runs": "use --from FOLDER",
+        "--emulate": "use --backend emulator",
         "--latencies": "the newest file is read",
         "--counters": "the newest counters of each case are read",
         "--picture": "use --output FILE.png",

@@ -117,10 +117,9 @@ def test_an_unknown_program_is_a_usage_error(shell):
 @pytest.mark.parametrize(
     "words",
     [
-        ("--record", "a.json.gz"),
-        ("--runs", "elsewhere"),
+        ("--from", "a.json.gz"),
         ("--label", "S0"),
-        ("--emulate",),
+        ("--backend", "emulator"),
         ("--output", "a.png"),
     ],
     ids=lambda words: words[0],

@@ -72,7 +72,7 @@ def compiler():
 
 def test_a_record_is_read_and_a_passing_chain_ends_with_0(shell, chained, tmp_path):
     path = store.save(MEASURED, tmp_path / "here.json.gz")
-    found = shell("fuse", "--record", path, *chained)
+    found = shell("fuse", "--from", path, *chained)
     assert 0 == found.code
     assert "transfer_entropy S0" in found.out
     assert "passed" in found.out
@@ -80,7 +80,7 @@ def test_a_record_is_read_and_a_passing_chain_ends_with_0(shell, chained, tmp_pa
 
 def test_a_stage_that_fails_the_rule_ends_with_1(shell, chained, tmp_path):
     slow = record(result(times=BEFORE_TIMES), result("full", times={**AFTER_TIMES, "cold_time": 7e-6}))
-    found = shell("fuse", "--record", store.save(slow, tmp_path / "slow.json.gz"), *chained)
+    found = shell("fuse", "--from", store.save(slow, tmp_path / "slow.json.gz"), *chained)
     assert 1 == found.code
     assert "failed" in found.out
 
@@ -107,13 +107,13 @@ def test_without_a_record_the_emulator_tells_the_bytes_and_the_reason_stands_for
 
 def test_emulated_bytes_come_beside_a_record_when_asked_for(shell, chained, tmp_path, compiler):
     path = store.save(MEASURED, tmp_path / "here.json.gz")
-    plain = shell("fuse", "--record", path, "--emulate", "--json", *chained).json["chains"][0]["rows"][1]
+    plain = shell("fuse", "--from", path, "--backend", "emulator", "--json", *chained).json["chains"][0]["rows"][1]
     assert (8000, "emulator") == (plain["figures"]["emulated"]["value"], plain["savings"]["cold_time"]["basis"])
 
 
 def test_a_picture_is_drawn(shell, chained, tmp_path):
     path = store.save(MEASURED, tmp_path / "here.json.gz")
-    found = shell("fuse", "--record", path, "--output", tmp_path / "out" / "fusion.png", *chained)
+    found = shell("fuse", "--from", path, "--output", tmp_path / "out" / "fusion.png", *chained)
     assert 0 == found.code
     assert b"\x89PNG" == (tmp_path / "out" / "fusion.png").read_bytes()[:4]
 
@@ -122,7 +122,7 @@ def test_without_times_the_picture_is_of_bytes(shell, chained, tmp_path):
     path = store.save(record(), tmp_path / "empty.json.gz")
     timed = store.save(MEASURED, tmp_path / "here.json.gz")
     for one, picture in ((path, "bytes.png"), (timed, "times.png")):
-        assert 0 == shell("fuse", "--record", one, "--output", tmp_path / picture, *chained).code
+        assert 0 == shell("fuse", "--from", one, "--output", tmp_path / picture, *chained).code
     assert (tmp_path / "bytes.png").read_bytes() != (tmp_path / "times.png").read_bytes()
 
 
@@ -133,21 +133,21 @@ def test_counters_of_another_record_stand_in_the_ledger(shell, chained, tmp_path
     found = record(result(profile=counted), result("full", profile=stale))
     store.save(found, tmp_path / "reports" / "profiles" / "toy" / "20260101T000000Z-0.json.gz")
     path = store.save(MEASURED, tmp_path / "here.json.gz")
-    before, full = shell("fuse", "--record", path, "--json", *chained).json["chains"][0]["rows"]
+    before, full = shell("fuse", "--from", path, "--json", *chained).json["chains"][0]["rows"]
     assert {"value": 8e6, "source": "counters of ncu", "reason": None} == before["figures"]["dram_bytes"]
     assert "counted in 7 launches, today's plan makes 1" == full["figures"]["dram_bytes"]["reason"]
 
 
 def test_a_picture_that_cannot_be_written_ends_with_2(shell, chained, tmp_path):
     path = store.save(MEASURED, tmp_path / "here.json.gz")
-    found = shell("fuse", "--record", path, "--output", path / "fusion.png", *chained)
+    found = shell("fuse", "--from", path, "--output", path / "fusion.png", *chained)
     assert (2, "") == (found.code, found.out)
     assert f"cannot write {path / 'fusion.png'}" in found.err
 
 
 def test_an_unknown_chain_a_missing_record_and_a_catalogue_without_chains_end_with_2(shell, chained, toys):
     assert "did you mean transfer_entropy" in shell("fuse", "transfer_entrop", *chained).err
-    assert 2 == shell("fuse", "--record", "nowhere.json.gz", *chained).code
+    assert 2 == shell("fuse", "--from", "nowhere.json.gz", *chained).code
     found = shell("fuse", *toys)
     assert (2, "") == (found.code, found.out)
     assert "no kernel of the catalogue has chains" in found.err

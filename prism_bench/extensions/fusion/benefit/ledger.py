@@ -329,7 +329,7 @@ class Sources:
     record: RunRecord | None = None
     traffic: Mapping[str, CaseTraffic] = field(default_factory=dict)
     missing: str = "no record of a GPU was read"
-    uncounted: str = "not counted: --emulate counts it"
+    uncounted: str = "not counted: --backend emulator counts it"
     latencies: "LatencyRecord | None" = None
     counters: Mapping[str, Counted] = field(default_factory=dict)
 

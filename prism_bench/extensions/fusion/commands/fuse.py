@@ -8,6 +8,7 @@ import typer
 
 from prism_bench.cli import options
 from prism_bench.cli.options import CASE_SECONDS, limited
+from prism_bench.errors import UsageError
 from prism_bench.io import project
 
 if TYPE_CHECKING:
@@ -26,18 +27,14 @@ _CasesArgument = Annotated[
         help="Choose chains, or kernels that have chains; with --write programs by name; default: all.",
     ),
 ]
-_RecordOption = Annotated[
-    Path | None, typer.Option(help="Read this run record; default: the newest that timed a chain.")
-]
 
 
 def command(
     cases: _CasesArgument = None,
     filter: options.FilterOption = None,
-    record: _RecordOption = None,
-    runs: options.RunsOption = options.DEFAULT_RUNS,
+    source: options.SourceOption = None,
     label: options.LabelOption = None,
-    emulate: Annotated[bool, typer.Option("--emulate", help="Count traffic on the emulator, at S0.")] = False,
+    backend: options.BackendOption = None,
     output: options.OutputOption = None,
     write: options.WriteOption = False,
     dry_run: options.DryRunOption = False,
@@ -46,20 +43,22 @@ def command(
 ) -> None:
     """Show what fusing kernels saves, or write the fused kernels.
 
-    Launches, gaps, bytes, temporaries, time, energy and error of every stage of a chain, with the newest counters and
-    times of served items; --output draws before and after (.png). Without a record of a GPU,
-    only the traffic on the emulator and the plans are known. Ends with 1 where a fused stage fails the published rule
-    at S0.
+    Launches, gaps, bytes, temporaries, time, energy and error of every stage of a chain in the newest record that
+    timed one, with the newest counters and times of served items; --output draws before and after (.png). Without a
+    record of a GPU, or with --backend emulator, the emulator counts the traffic at S0. Ends with 1 where a fused stage
+    fails the published rule at S0.
 
     --write makes the source, and PTX where NVRTC is installed, of programs in spec files, kernels/<family>/<name>.py,
     in <family>/generated. With --dry-run it writes nothing and ends with 1 where they would change.
     """
     names = options.patterns(cases, filter)
     if write:
-        others = {"--runs": runs != _stored(options.DEFAULT_RUNS), "--label": label, "--emulate": emulate}
-        options.refuse({"--record": record, "--output": output, **others}, "leave it out with --write")
+        others = {"--from": source, "--label": label, "--backend": backend, "--output": output}
+        options.refuse(others, "leave it out with --write")
         _write(names, catalogue, check=dry_run, json=json)
     options.refuse({"--dry-run": dry_run}, "it is for --write")
+    if backend not in (None, "emulator"):
+        raise UsageError(f"--backend {backend}: only the emulator counts traffic here; leave it out to read a record")
     picture = options.written_forms(output, (".png",)).get(".png")
     from prism_bench.analysis.bounds.profiles import newest_counted
     from prism_bench.extensions.fusion import benefit as fusion
@@ -68,8 +67,8 @@ def command(
     from prism_bench.record import store
 
     chains = fusion.chains_of(options.open_catalogue(catalogue), names)
-    (read, missing), labels = _record(chains, record, runs), options.chosen_labels(label)
-    traffic = _traffic(chains, labels) if emulate or read is None else {}
+    (read, missing), labels = _record(chains, source), options.chosen_labels(label)
+    traffic = _traffic(chains, labels) if backend or read is None else {}
     uncounted = "counted on the emulator at S0 alone" if traffic else fusion.Sources.uncounted
     served = read_times(_stored(ITEMS))
     counted = newest_counted(store.readable(_stored(PROFILES)))
@@ -83,12 +82,16 @@ def command(
     raise SystemExit(1 if failed else 0)
 
 
-def _record(chains: "list[tuple[KernelSpec, Chain]]", path: Path | None, runs: Path) -> "tuple[RunRecord | None, str]":
-    """Return the named record, or the newest of a GPU in which a chain has times; else None and the reason."""
+def _record(chains: "list[tuple[KernelSpec, Chain]]", source: Path | None) -> "tuple[RunRecord | None, str]":
+    """Return the record of this file, or the newest of the folder in which a chain has times on a GPU.
+
+    Without one there, return None and the reason.
+    """
     from prism_bench.record import store
 
-    if path:
-        return store.read(path), ""
+    if source and not source.is_dir():
+        return store.read(source), ""
+    runs = source or _stored(options.DEFAULT_RUNS)
     kernels = {spec.name for spec, _ in chains}
     for _, record in store.readable(runs):
         if record.backend == "cuda" and any(case.kernel in kernels and case.measurements for case in record.cases):

@@ -423,7 +423,7 @@ def _sources(context: SiteContext, kernels: Set[str]) -> Sources:
     return Sources(
         newest.reading.record if newest else None,
         missing="no record of this machine timed a chain",
-        uncounted="'prism-bench fuse --emulate' counts it",
+        uncounted="'prism-bench fuse --backend emulator' counts it",
         latencies=_latencies(context),
         counters=counters(str(context.places.profiles), context.machine),
     )
