@@ -27,6 +27,7 @@ SMALL = {
     "seconds": ("--seconds", "0"),
     "since": ("--since", "7d"),
 }  # fmt: skip
+OF_SOURCE = ("fuse", "timeline")  # these run a kernel's source, which the null backend does not
 # Forms of a command that take the option, where not all do or where they read it differently.
 FORMS = {
     ("trend", "catalogue"): ("trend --boards",), ("fuse", "catalogue"): ("fuse", "fuse --write"),
@@ -91,7 +92,7 @@ def words_for(line, option, path):
             words += [FLAGS[command.name][name], path]
         elif name in SMALL and not form and (command.name, name) not in FORMS and option != "comparison":
             # The toys make no chain, and with a comparison 'comment' takes nothing of a digest.
-            words += SMALL[name]
+            words += ("--backend", "emulator") if name == "backend" and command.name in OF_SOURCE else SMALL[name]
     return [*words, *(("--output", "samples.csv") if (command.name, option) == ("export", "record") else ())]
 
 
