@@ -92,7 +92,7 @@ def row(case: CaseResult, limits: Limits) -> SummaryRow:
     """Return the known columns of one case; unknown values are None or missing."""
     times = {metric: valid_median(case, metric) for metric in MEASURED}
     timed = {metric: measured for metric in MEASURED if times[metric] and (measured := valid(case, metric))}
-    energies = [measured.energy for measured in case.measurements if measured.subject == "kernel"]
+    energies = [measured.launch_energy for measured in case.measurements if measured.subject == "kernel"]
     joules = [energy.joules for energy in energies if energy and energy.joules is not None]  # of one launch
     return {
         "case": case.name,

@@ -135,7 +135,7 @@ def _metrics(metric: str | None, records: Path | None) -> tuple[str, ...]:
     from prism_bench.run.builds import DEVICE_METRICS, MAIN_METRICS
 
     if metric == "energy":
-        return (*DEVICE_METRICS, metric) if records else (metric,)
+        return (*DEVICE_METRICS, metric) if records else ("hot_time", metric)  # it replays the same graph
     if records or metric not in (None, *DEVICE_METRICS):
         return DEVICE_METRICS
     return (metric,) if metric else MAIN_METRICS

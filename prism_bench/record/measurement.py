@@ -131,6 +131,11 @@ class Measurement(MeasurementFields):
         return self.subject == "kernel" and bool(self.samples) and not self.valid
 
     @property
+    def launch_energy(self) -> Energy | None:
+        """The energy of a launch; only the reason where its own measurement cannot be trusted."""
+        return self.energy if self.valid or self.metric != "energy" else Energy(reason=self.reason)
+
+    @property
     def median(self) -> float | None:
         """The median of the processes' medians, in seconds; None where nothing was measured."""
         from statistics import median

@@ -260,7 +260,7 @@ def _energy(row: SummaryRow, case: CaseResult) -> Cell:
     Older records have it in the hot time.
     """
     measured = case.measurement("energy") or case.measurement("hot_time")
-    energy = measured.energy if measured else None
+    energy = measured.launch_energy if measured else None
     if energy is None or energy.joules is None:
         return Cell(reason=energy.reason if energy else None)
     share = energy.uncertainty / energy.joules if energy.joules and energy.uncertainty is not None else None

@@ -447,41 +447,33 @@ def measure_runnable(
 ) -> list[Measurement]:
     """Return every metric that the runnable offers, that has a criterion and is not `skipped`, and the launch cost.
 
-    `subject` is `kernel`, `peer:<name>` or `cpu`. With `energy` the energy of a launch follows the hot time. The
-    outputs of the timed `launches` are verified, where these are given: TimedLaunchWrong. `step` is called before each
-    metric.
+    `subject` is `kernel`, `peer:<name>` or `cpu`. With `energy` the energy of a launch follows the hot time, whose
+    graph it replays. The outputs of the timed `launches` are verified, where these are given: TimedLaunchWrong. `step`
+    is called before each metric.
     """
     measurements: list[Measurement] = []
     for metric, set_up in runnable.timers().items():
-        is_wanted = metric not in skipped and metric in settings.criteria
-        has_energy = energy and metric == "hot_time"
-        if not is_wanted and not has_energy:
+        if metric in skipped or metric not in settings.criteria:
             continue
+        has_energy = energy and metric == "hot_time"
         step()
         try:
             once = set_up()
-            if not is_wanted:
-                measurements += _energy(once, settings, watcher)
-                continue
             timer = launches.watched(metric, once) if launches else None
             criterion = settings.criterion(metric, subject)
             series = watcher.watched(partial(measure_metric, metric, subject, timer or once, criterion, watcher.gate))
             with phase(VERIFYING):
                 reason = timer.finish() if timer else None
         except MeasurementInvalid as error:
-            measurements.append(empty(metric, subject, str(error)))
+            measurements += [empty(metric, subject, str(error)), *([unknown(str(error))] if has_energy else [])]
             continue
+        if has_energy:
+            with phase(_ENERGY):
+                series += watcher.energy(once, settings.criterion(ENERGY, subject))
         if reason:
             series = [replace(entry, valid=False, reason=reason) if entry.valid else entry for entry in series]
         measurements += series
-        if has_energy:
-            measurements += _energy(once, settings, watcher)
     return measurements
-
-
-def _energy(once: Any, settings: Settings, watcher: DeviceWatcher) -> list[Measurement]:
-    with phase(_ENERGY):
-        return watcher.energy(once, settings.criterion(ENERGY, "kernel"))
 
 
 def measure_metric(

@@ -96,7 +96,9 @@ class Bench:
         return {
             "backend": self.backend,
             "catalogue": str(self.catalogue.folder.resolve()),
-            "settings": to_plain(pair_settings(settings, _CLOCKS if self.least == "time" else (*_CLOCKS, "energy"))),
+            "settings": to_plain(
+                pair_settings(settings, _CLOCKS if self.least == "time" else (*_CLOCKS, "hot_time", "energy"))
+            ),
             "process": 1,
             "timed": True,
             "verifies": verifies,

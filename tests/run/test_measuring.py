@@ -117,3 +117,21 @@ def test_later_processes_measure_the_cold_time_of_a_peer_alone():
     with backend.prepare(CASE, CASE.inputs(0)) as runnable:
         found = CasePeers(backend, runnable, DeviceWatcher(), SETTINGS, process=1).measure().measurements
     assert ["cold_time", "launch_time"] == [one.metric for one in found]
+
+
+def energies(behaviour, **more):
+    """What the kernel's hot time and energy are on a board that is played."""
+    settings = replace(SETTINGS, criteria={**SETTINGS.criteria, "energy": Settings().criteria["energy"]})
+    backend = NullBackend({"*": {"joules": 0.01, **behaviour}})
+    with backend.prepare(CASE, CASE.inputs(0)) as runnable:
+        found = measure_runnable(runnable, "kernel", settings, DeviceWatcher(), energy=True, **more)
+    return {one.metric: one for one in found}
+
+
+def test_energy_follows_the_hot_time_and_shares_its_faults():
+    found = energies({})
+    assert ["cold_time", "launch_time", "hot_time", "energy"] == list(found)
+    assert found["energy"].median == pytest.approx(0.01, rel=0.02)
+    failed = energies({"fails": True})
+    assert ("scripted to fail", "scripted to fail") == (failed["hot_time"].reason, failed["energy"].reason)
+    assert "energy" not in energies({}, skipped=("hot_time",))

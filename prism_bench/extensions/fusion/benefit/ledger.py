@@ -293,9 +293,9 @@ def _energy(seen: Seen) -> Figure:
     if seen.result is None:
         return absent(seen.missing)
     energies = [
-        measurement.energy
+        measurement.launch_energy
         for measurement in seen.result.measurements
-        if measurement.subject == "kernel" and measurement.energy
+        if measurement.subject == "kernel" and measurement.launch_energy
     ]
     known = next((energy for energy in energies if energy.joules is not None), None)
     if known:
