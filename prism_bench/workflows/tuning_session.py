@@ -41,6 +41,7 @@ from prism_bench.workflows.tuning.search import best_few, search
 # Trials: one process verifies and times the configurations of cases, fresh processes time the best few again.
 
 _CLOCKS = ("cold_time", "wall_time")  # of a device, and of a CPU
+_ENERGIES = (*_CLOCKS, "hot_time", "energy")  # a launch's energy is that of the hot time's replay
 _QUICK = Criterion(precision=0.01, min_samples=8, max_samples=30, seconds=0.15)
 
 
@@ -96,9 +97,7 @@ class Bench:
         return {
             "backend": self.backend,
             "catalogue": str(self.catalogue.folder.resolve()),
-            "settings": to_plain(
-                pair_settings(settings, _CLOCKS if self.least == "time" else (*_CLOCKS, "hot_time", "energy"))
-            ),
+            "settings": to_plain(pair_settings(settings, _CLOCKS if self.least == "time" else _ENERGIES)),
             "process": 1,
             "timed": True,
             "verifies": verifies,

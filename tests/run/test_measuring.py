@@ -135,3 +135,6 @@ def test_energy_follows_the_hot_time_and_shares_its_faults():
     failed = energies({"fails": True})
     assert ("scripted to fail", "scripted to fail") == (failed["hot_time"].reason, failed["energy"].reason)
     assert "energy" not in energies({}, skipped=("hot_time",))
+    doubtful = replace(found["energy"], valid=False, reason="another process worked on the GPU")
+    assert (found["energy"].energy, None) == (found["energy"].launch_energy, doubtful.launch_energy.joules)
+    assert doubtful.reason == doubtful.launch_energy.reason
