@@ -45,6 +45,7 @@ from prism_bench.io.workers import environment, run_program
 from prism_bench.run.precompile import on_all_cores
 from prism_bench.spec.case import Case
 from prism_bench.spec.kernel import CUDA
+from prism_bench.units import count_text
 from prism_bench.workflows.case_code import machine_code
 from prism_bench.workflows.compile_table import (
     CompileRow,
@@ -433,7 +434,7 @@ def _steps(
         if now.spill_bytes > was.spill_bytes:
             steps.append(f"{now.entry} spills {now.spill_bytes} bytes, {was.spill_bytes} before")
         if step := register_step(was, now, list(blocks.get(now.key, ()))):
-            steps.append(f"{now.entry} takes {now.registers} registers, {was.registers} before: {step}")
+            steps.append(f"{now.entry} takes {count_text(now.registers, 'register')}, {was.registers} before: {step}")
     return tuple(steps)
 
 
