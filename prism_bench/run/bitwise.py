@@ -154,7 +154,7 @@ def arrival_cause(case: Case, device: Device) -> str:
     if kind := next((kind for kind in _MEANINGS if kind in kinds), None):
         return f"{kinds[kind]} {_MEANINGS[kind]}"
     code = ", ".join(listings)
-    return f"none of the atomic instructions in {code} goes by the order of arrival; likely a race, or memory that no launch wrote"
+    return f"no order-dependent atomic instruction is in {code}; likely a race, or memory that no launch wrote"
 
 
 def launch_changes(before: Case, after: Case, device: Device, axis: str | None = None) -> list[str]:
