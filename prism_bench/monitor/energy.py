@@ -34,6 +34,7 @@ _LEAST_WINDOWS = 3
 _WORST = 0.25  # an energy less certain is not reported
 _STILL = 10  # steps without a jump: the counter has stopped
 _IDLE_STEPS, _IDLE_WINDOW = 2, 0.15  # of the idle device: the least steps and seconds that are counted
+_IDLE_HOLDS = 60.0  # seconds for which the idle power is taken to stay: a warmer board draws more
 _IDLE_SECONDS, _LOOK = 1.0, 2e-3  # after which the idle power stays unknown; between two readings
 _NORMAL = 1.96
 _RESOLUTION = 1e-3  # joules: the counter is in millijoules
@@ -106,10 +107,27 @@ class _Counter:
         return joules
 
 
+class IdlePower:
+    """Idle power of a board and its error in watts, which is measured anew after a minute."""
+
+    def __init__(self) -> None:
+        self._known: tuple[float, tuple[float, float] | None] | None = None
+
+    def of(
+        self, meter: Meter, clock: Callable[[], float], pause: Callable[[float], None]
+    ) -> tuple[float, float] | None:
+        """Return it; None if the counter moves too rarely."""
+        if self._known is None or clock() - self._known[0] > _IDLE_HOLDS:
+            measured = _idle_power(meter, clock, pause)
+            self._known = clock(), measured
+        return self._known[1]
+
+
 def energy_per_launch(
     replays: Iterator[int],
     meter: Meter,
     criterion: Criterion,
+    idle: IdlePower | None = None,
     *,
     clock: Callable[[], float] = perf_counter,
     pause: Callable[[float], None] = sleep,
@@ -118,12 +136,12 @@ def energy_per_launch(
 
     The device rests until the first of the `replays`, which then keep it busy and yield the launches done so far. The
     time between two yields must be shorter than a step of the counter. A measurement that integrated power contradicts
-    is invalid.
+    is invalid. The `idle` power of the board is measured before, unless it is known.
     """
     try:
-        idle = _idle_power(meter, clock, pause)
+        idle_power = (idle or IdlePower()).of(meter, clock, pause)
         counter = _Counter(meter, clock)
-        return _judged(_windows(replays, counter, criterion), counter, idle)
+        return _judged(_windows(replays, counter, criterion), counter, idle_power)
     except MeasurementInvalid as error:
         return unknown(str(error))
     except DeviceLost as error:

@@ -127,8 +127,11 @@ class Measurement(MeasurementFields):
 
     @property
     def distrusted(self) -> bool:
-        """Whether a kernel's own samples cannot be trusted; empty cells and libraries do not count."""
-        return self.subject == "kernel" and bool(self.samples) and not self.valid
+        """Whether a kernel's own samples cannot be trusted; empty cells and libraries do not count.
+
+        Nor does an energy: it is missing then, and the times next to it are as good as without it.
+        """
+        return self.subject == "kernel" and bool(self.samples) and not self.valid and self.metric != "energy"
 
     @property
     def launch_energy(self) -> Energy | None:

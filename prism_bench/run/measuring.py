@@ -19,7 +19,7 @@ from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.monitor import Blind, Rules, Sampler, remarks
 from prism_bench.monitor.energy import METRIC as ENERGY
-from prism_bench.monitor.energy import energy_per_launch, unknown
+from prism_bench.monitor.energy import IdlePower, energy_per_launch, unknown
 from prism_bench.record.measurement import Evidence, Measurement, Sample
 from prism_bench.run.settings import Settings
 from prism_bench.run.verification import Entry, compare_outputs
@@ -122,6 +122,7 @@ class DeviceWatcher:
         self._pause, self._clock, self._spent = pause, clock, 0.0
         self.gate = ClockGate(self._rules.clock_share, pause=pause)
         self._best = 0.0
+        self._idle = IdlePower()
 
     def watched(self, measure: Callable[[], list[Measurement]]) -> list[Measurement]:
         """Return the measurements of `measure` with their evidence; repeat it within the rules' limits while in doubt.
@@ -179,7 +180,7 @@ class DeviceWatcher:
             with closing(once.repeated()) as replays:
                 if board:
                     return [energy_per_launch(replays, board, criterion, clock=board.clock, pause=board.pause)]
-                return [energy_per_launch(replays, self._sampler.probes[0], criterion)]
+                return [energy_per_launch(replays, self._sampler.probes[0], criterion, self._idle)]
 
         return self.watched(measure)
 
