@@ -56,9 +56,10 @@ def command(
     --write --against TABLE writes that one. With --verbose the host code that is cut out of sources is shown first.
 
     Ends with 1 where a kernel does not compile, a device refuses its launch, spills grew, or registers grew beyond an
-    allowance; with --against where a kernel does not compile, its launch is refused or spills grew, and with
-    --fail-on-change also where code, launch or inputs changed or the old side does not compile. A record has no
-    launches and inputs, and a table only resources.
+    allowance or so that fewer blocks fit a multiprocessor; with --toolchains where the later one makes such code, or
+    none, or on a GPU slower code; with --against where a kernel does not compile, its launch is refused or spills grew,
+    and with --fail-on-change also where code, launch or inputs changed or the old side does not compile. A record has
+    no launches and inputs, and a table only resources.
     """
     if toolchains is not None:
         others = {"--against": against, "--write": write, "--verbose": verbose}
