@@ -165,6 +165,14 @@ class Catalogue:
         if self.problems and not self.kernels:
             more = f" (and {len(self.problems) - 1} more, above)" if self.problems[1:] else ""
             raise SpecError(f"no kernel is left to {task}: {self.problems[0]}{more}")
+        if not self.kernels:
+            is_family = any(source.with_suffix(".py").is_file() for source in self.folder.glob("*.cu"))
+            cure = (
+                f"name the folder above it: {self.folder.resolve().parent}"
+                if is_family
+                else "write <family>/<name>.cu and .py"
+            )
+            raise PrismBenchError(f"no kernel is left to {task}: the catalogue {self.folder} has no family; {cure}")
         raise PrismBenchError(f"no case is left to {task}: every filter and label together exclude all of them")
 
     @property

@@ -100,10 +100,11 @@ def difference_text(entry: Mapping[str, Any]) -> str:
     """Return the difference of an entry in words, without its cause."""
     actual, expected = float(entry["actual"]), float(entry["expected"])  # a record has texts for NaN and infinities
     place = ", ".join(str(index) for index in entry["place"])
+    verb = "differs" if entry["differing"] == 1 else "differ"
     apart = "" if entry["ulps"] is None else f", {entry['ulps']:,} ulp apart"
     return (
         f"{entry['output']}[{place}] is {actual:.9g} with {entry['against']}, else {expected:.9g}"
-        f"{apart}; {entry['differing']} of {count_text(entry['of'], 'element')} differ"
+        f"{apart}; {entry['differing']} of {count_text(entry['of'], 'element')} {verb}"
     )
 
 

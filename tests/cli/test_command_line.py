@@ -113,6 +113,14 @@ def test_a_choice_that_leaves_nothing_ends_with_2(shell, toys, command):
     assert "no case is left to run" in found.err
 
 
+@pytest.mark.parametrize("command", ["verify", "run"])
+def test_a_catalogue_without_kernels_names_what_it_lacks(shell, toys, command, tmp_path):
+    for folder, cure in ((tmp_path, "write <family>/<name>.cu and .py"), (toys[1] / "arith", "name the folder above")):
+        found = shell(command, "--catalogue", folder, "--backend", "null")
+        assert 2 == found.code
+        assert f"the catalogue {folder} has no family; {cure}" in found.err
+
+
 def test_a_pipe_gets_plain_text():
     found = python("list", "--catalogue", str(TOYS), FORCE_COLOR="", TERM="xterm-256color")
     assert 0 == found.returncode

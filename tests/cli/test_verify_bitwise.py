@@ -15,7 +15,7 @@ def test_what_nobody_promised_is_reported_and_ends_with_0(shell, toys, script):
     script({"double*": {"peers": {"cupy": {"skips": True}}}})
     found = shell("verify", *toys, "double", "--backend", "null", "--bitwise")
     assert 0 == found.code, found.out
-    assert re.search(r"double\[n=1000\] peer:cupy +│ +differs │ +- │", found.out)
+    assert re.search(r"double\[n=1000\] peer:cupy +differs", found.out)
     assert "double[n=1000] peer:cupy: y[0] is nan with launch 2, else " in found.out
     assert "    unknown: the code of a library was not looked at" in found.out
 
@@ -37,8 +37,8 @@ def test_peers_have_a_row_each(shell, toys, script):
     script({"double*": {"peers": {"cupy": {}, "torch": {"raises": "no device"}}}})
     found = shell("verify", *toys, "double", "--backend", "null", "--bitwise")
     assert 0 == found.code
-    assert re.search(r"double\[n=1000\] peer:cupy +│ +4 same │", found.out)
-    assert re.search(r"double\[n=1000\] peer:torch +│ +- │", found.out)
+    assert re.search(r"double\[n=1000\] peer:cupy +4 same", found.out)
+    assert re.search(r"double\[n=1000\] peer:torch +- ", found.out)
 
 
 def test_a_peer_that_ends_its_process_is_left_out_and_the_kernel_is_checked(shell, toys, script):

@@ -171,7 +171,7 @@ def test_types_that_numpy_lacks_have_their_values():
 
 def test_numbers_that_are_none_have_words():
     entry = {"output": "y", "place": [3], "actual": "nan", "expected": "-inf", "ulps": None, "differing": 1, "of": 9}
-    assert "y[3] is nan with n=1, else -inf; 1 of 9 elements differ" == difference_text(entry | {"against": "n=1"})
+    assert "y[3] is nan with n=1, else -inf; 1 of 9 elements differs" == difference_text(entry | {"against": "n=1"})
 
 
 def test_a_promise_is_held_wherever_outputs_are_verified(planted):
@@ -184,7 +184,7 @@ def test_a_promise_is_held_wherever_outputs_are_verified(planted):
     assert {"repeated", "order"} == {entry["check"] for entry in verify(backend, held) if "check" in entry}
     entries = verify(backend, broken)
     assert not passed(entries)
-    assert_matches("of 1 element differ; bitwise=True is promised; ", complaint(broken, "emulator", entries))
+    assert_matches("of 1 element differs; bitwise=True is promised; ", complaint(broken, "emulator", entries))
     assert not [entry for entry in verify(backend, planted["total:atomic_grid"]) if "check" in entry], "unpromised"
 
 

@@ -21,7 +21,7 @@ from prism_bench.report.plain import (
     changes_of,
     code_difference_json,
 )
-from prism_bench.report.terminal.tables import few_lines, names_text
+from prism_bench.report.terminal.tables import FittedColumn, few_lines, fitted, names_text
 from prism_bench.units import bytes_text, count_text
 from prism_bench.workflows.traffic import CaseTraffic
 
@@ -208,21 +208,19 @@ def _cell(cases: Sequence[CaseResult] | None) -> str | Text:
 # Checks of bits: a row for each case and peer, a column for each check, and what differs with its likely cause.
 
 _CHECKS = ("repeated", "order", "configurations", "batch", "contention", "boards")
+_NOTHING = "-"
 
 
 def bitwise_view(records: Mapping[str, RunRecord]) -> RenderableType:
     """Return a table of each backend with the launches whose bits were the same, then what differs unpromised.
 
-    Broken promises are among the failures of `verification_view`.
+    Broken promises are among the failures of `verification_view`. Checks that compared nothing have no column.
     """
     from prism_bench.run.bitwise import difference_text
 
     parts: list[RenderableType] = []
     for backend, record in records.items():
-        table = Table(title=f"bits on {backend}: launches that were compared", title_justify="left")
-        table.add_column("case", overflow="fold")
-        for name in _CHECKS:
-            table.add_column(name, justify="right")
+        rows: list[tuple[str | Text, ...]] = []
         lines: list[Text] = []
         for case in record.cases:
             by_subject: dict[str, list[Mapping[str, Any]]] = {}
@@ -231,10 +229,15 @@ def bitwise_view(records: Mapping[str, RunRecord]) -> RenderableType:
                     by_subject.setdefault(str(entry.get("subject", "")), []).append(entry)
             for subject, entries in by_subject.items():
                 name = f"{case.name} {subject}".strip()
-                table.add_row(Text(name), *(_bits_cell(entries, check) for check in _CHECKS))
+                rows.append((name, *(_bits_cell(entries, check) for check in _CHECKS)))
                 differing = [entry for entry in entries if entry["same"] is False and entry["passed"]]
                 lines += [Text(f"{name}: {difference_text(entry)}\n    {entry['cause']}") for entry in differing]
-        parts += [table, *lines] if table.rows else []
+        places = [place for place in range(1, len(_CHECKS) + 1) if any(row[place] != _NOTHING for row in rows)]
+        columns = [FittedColumn("case"), *(FittedColumn(_CHECKS[place - 1], numbers=True) for place in places)]
+        title = f"bits on {backend}: launches that were compared"
+        table = fitted(title, columns, [((row[0], *(row[place] for place in places)), None) for row in rows])
+        empty = ", ".join(check for place, check in enumerate(_CHECKS, 1) if place not in places)
+        parts += [table, *([Text(f"  nothing to compare: {empty}", "dim")] if empty else []), *lines] if rows else []
     return Group(*parts)
 
 
@@ -245,7 +248,7 @@ def _bits_cell(entries: Sequence[Mapping[str, Any]], check: str) -> str | Text:
     if bad:
         return Text("differs", "red" if not all(entry["passed"] for entry in bad) else "yellow")
     launches = sum(int(entry["launches"]) for entry in chosen)
-    return f"{launches} same" if launches else "-"
+    return f"{launches} same" if launches else _NOTHING
 
 
 # What is cut out of sources, for the terminal and as JSON.
