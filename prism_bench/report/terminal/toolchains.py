@@ -5,17 +5,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from prism_bench.report.plain import code_difference_json, comparison_json
 from prism_bench.report.terminal.comparison import comparison_view
+from prism_bench.report.terminal.tables import FittedColumn, fitted
 from prism_bench.report.terminal.verification import complaint_lines
 from prism_bench.units import count_text
 from prism_bench.workflows.compile_table import together
 from prism_bench.workflows.toolchains import ChangedOnDevice, KernelChange, ToolchainComparison
 
 _MOST_KINDS = 3  # of instructions in a cell, those that changed most
+_COLUMNS = (
+    FittedColumn("kernel"),
+    FittedColumn("sm", numbers=True),
+    FittedColumn("entries", numbers=True, goes=2),
+    FittedColumn("registers", numbers=True),
+    FittedColumn("spilled B", numbers=True),
+    FittedColumn("shared B", numbers=True, goes=1),
+    FittedColumn("code B", numbers=True),
+    FittedColumn("compile s", numbers=True, goes=3),
+    FittedColumn("instructions", goes=4),
+)
 
 
 def toolchains_json(
@@ -68,14 +79,8 @@ def toolchain_view(comparison: ToolchainComparison, launched: ChangedOnDevice | 
     changed, same = (count_text(len(kernels), "kernel") for kernels in (comparison.changed, comparison.same))
     parts: list[RenderableType] = [Text(f"{old} -> {new}: machine code of {changed} changed, of {same} not")]
     if comparison.changes:
-        table = Table(title_justify="left")
-        table.add_column("kernel", overflow="fold")
-        for name in ("sm", "entries", "registers", "spilled B", "shared B", "code B", "compile s"):
-            table.add_column(name, justify="right")
-        table.add_column("instructions", overflow="fold")
-        for change in comparison.changes:
-            table.add_row(*_toolchain_cells(change), style="red" if change.steps else None)
-        parts.append(table)
+        rows = [(tuple(_toolchain_cells(change)), "red" if change.steps else None) for change in comparison.changes]
+        parts.append(fitted("", _COLUMNS, rows))
     steps: dict[tuple[str, str], list[str]] = {}
     for change in comparison.changes:
         for step in change.steps:
