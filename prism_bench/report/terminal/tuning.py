@@ -7,8 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from prism_bench.analysis.compare.selection import Decided, Searched, mean_speedup
+from prism_bench.analysis.compare.selection import Decided, mean_speedup
 from prism_bench.report.plain import batch_targets
+from prism_bench.report.terminal.tables import FittedColumn, fitted
 from prism_bench.spec.case import Case
 from prism_bench.spec.workload import written
 from prism_bench.units import count_text, energy_text, ratio_text, share_text, time_text
@@ -30,46 +31,58 @@ from prism_bench.workflows.tuning.crossover import (
 
 def session_view(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> Group:
     """Return a table with a row for each case, and lines about all cases together."""
-    table = Table(title="launch configurations", title_justify="left")
     least = decisions[0].searched.least if decisions else "time"
-    gain = "speedup" if least == "time" else "less energy"
-    for name in ("case", "tried", "default", "launched from now on", least, gain, "the default costs", "why"):
-        table.add_column(name, overflow="fold", justify="right" if name in ("tried", "default", least) else "left")
-    for decided in decisions:
-        table.add_row(*_row(decided))
-    fronts = [_front(decided.searched) for decided in decisions if decided.searched.front]
-    return Group(table, *fronts, *[Text(line) for line in _words(decisions, left, seconds)])
+    columns = (
+        FittedColumn("case"),
+        FittedColumn("default", numbers=True),
+        FittedColumn(least, numbers=True),
+        FittedColumn("speedup" if least == "time" else "less energy"),
+        FittedColumn("launched from now on"),
+        FittedColumn("tried", numbers=True, goes=2),
+        FittedColumn("why", goes=1),
+    )
+    table = fitted("launch configurations", columns, [(_row(decided), None) for decided in decisions])
+    return Group(table, *_fronts(decisions), *[Text(line) for line in _words(decisions, left, seconds)])
 
 
-def _front(searched: Searched) -> Table:
-    """Return the Pareto front of a case: no configuration takes less time without more energy."""
-    table = Table(title=f"time and energy of {searched.default.name}", title_justify="left")
-    for column in ("configuration", "time", "energy"):
-        table.add_column(column, justify="left" if column == "configuration" else "right")
-    for task, seconds, joules in searched.front:
-        configuration = task.partition("@")[2] or "the default"
-        table.add_row(configuration, time_text(seconds), energy_text(joules))
-    return table
+def _fronts(decisions: Sequence[Decided]) -> Iterator[RenderableType]:
+    """Yield the Pareto fronts of the cases in which the quickest configuration does not take the least energy."""
+    columns = [FittedColumn("case"), FittedColumn("time", numbers=True), FittedColumn("energy", numbers=True)]
+    rows = [
+        (
+            (
+                decided.searched.default.name,
+                time_text(seconds),
+                energy_text(joules),
+                task.partition("@")[2] or "default",
+            ),
+            None,
+        )
+        for decided in decisions
+        for task, seconds, joules in decided.searched.front
+        if len(decided.searched.front) > 1
+    ]
+    if rows:
+        yield fitted("less time or less energy", [*columns, FittedColumn("configuration")], rows)
 
 
-def _row(decided: Decided) -> tuple[RenderableType, ...]:
+def _row(decided: Decided) -> tuple[str | Text, ...]:
     tried = f"{decided.searched.tried}" + (
         f" of {decided.searched.space}" if decided.searched.tried < decided.searched.space else ""
     )
     tried += f", {len(decided.searched.refused)} refused" if decided.searched.refused else ""
     (usual, now), text = decided.values, time_text if decided.searched.least == "time" else energy_text
     if not decided.adopted:
-        return (decided.searched.default.name, tried, text(usual), "the default", "", "", "", decided.reason)
+        return (decided.searched.default.name, text(usual), "", "", "the default", tried, decided.reason)
     low, high = decided.interval
     gain = Text(f"{ratio_text(decided.gain)} ({low:.3f} to {high:.3f})", "green")
     return (
         decided.searched.default.name,
-        tried,
         text(usual),
-        written(decided.chosen.configuration),
         text(now),
         gain,
-        f"{text(usual - now)} of each launch",
+        written(decided.chosen.configuration),
+        tried,
         decided.reason,
     )
 
