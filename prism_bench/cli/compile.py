@@ -109,14 +109,23 @@ def _end_toolchains(
     json: bool,
 ) -> NoReturn:
     """Print what changes between the toolchains; end with 1 where code got worse or, if asked, changed at all."""
+    from prism_bench.compilation.program import require_numbers
+    from prism_bench.errors import UsageError
     from prism_bench.report.terminal.toolchains import toolchain_view, toolchains_json
     from prism_bench.workflows.compile_table import ARCHITECTURES
     from prism_bench.workflows.toolchains import compare_toolchains, opened_pairs
 
     patterns, architectures = chosen
+    require_numbers(architectures or ())
+    if not kernels.kernels:
+        kernels.refuse_nothing("compile")
     with options.err().status("toolchains") as status:
         pairs = opened_pairs(text, status.update)
         comparisons = compare_toolchains(pairs, kernels, patterns, architectures or ARCHITECTURES, status.update)
+    for comparison in comparisons:
+        if not comparison.is_of_any:
+            reason = f": {comparison.left_out[0].message}" if comparison.left_out else ""
+            raise UsageError(f"--toolchains {text}: no kernel was compiled by both toolchains{reason}")
     launched = [_on_device(comparison, kernels, patterns) for comparison in comparisons]
     timed = [outcome.times.exit_code for outcome in launched if outcome and outcome.times]
     options.show(

@@ -43,8 +43,9 @@ def command(
     chooses others.
 
     With --bitwise, outputs of right cases are compared bit by bit: over repeated launches, orders of blocks (emulator),
-    configurations of the tuning space, batches, next to other work and over boards (GPU). What a spec promises by
-    bitwise=True and batch_invariant is held, and ends with 1 where it is broken; the rest is reported.
+    configurations of the tuning space, batches of the axes in batch_invariant, next to other work and over boards
+    (GPU). What a spec promises by bitwise=True and batch_invariant is held, and ends with 1 where it is broken; the
+    rest is reported.
     """
     from prism_bench.report.terminal.verification import bitwise_view, verification_json, verification_view
     from prism_bench.run import Settings, lanes_for

@@ -120,17 +120,22 @@ def nvrtc_architectures() -> tuple[int, ...]:
     return compiler_module.load().architectures()
 
 
-def require_known(architectures: Iterable[str]) -> None:
+def require_numbers(architectures: Iterable[str]) -> None:
+    """Raise UsageError for an architecture that is not a number such as 90."""
+    for architecture in architectures:
+        if not architecture.rstrip("af").isdigit():
+            raise UsageError(f"architecture '{architecture}' is not a number such as 90")
+
+
+def require_known(architectures: Sequence[str]) -> None:
     """Raise UsageError for an architecture that is not a number such as 90, or unknown to the compiler, if any."""
     try:
         known = nvrtc_architectures()
     except BackendUnavailable:
         known = ()
+    require_numbers(architectures)
     for architecture in architectures:
-        number = architecture.rstrip("af")
-        if not number.isdigit():
-            raise UsageError(f"architecture '{architecture}' is not a number such as 90")
-        if known and int(number) not in known:
+        if known and int(architecture.rstrip("af")) not in known:
             listed = ", ".join(map(str, known))
             raise UsageError(f"architecture '{architecture}' is none that NVRTC {nvrtc_version()} knows: {listed}")
 

@@ -188,7 +188,9 @@ def opened(toolchain: NamedToolchain, report: Callable[[str], object] = lambda _
     known = _installed_release(toolchain.language)
     if not toolchain.release:
         if known is None:
-            raise BackendUnavailable(f"--toolchains {toolchain.name}: it is not installed: name two releases")
+            raise BackendUnavailable(
+                f"--toolchains: {toolchain.name} is not there to compare with: name two releases of its compiler"
+            )
         return toolchain
     if toolchain.release == known:
         return toolchain
@@ -339,6 +341,11 @@ class ToolchainComparison:
     def changed(self) -> list[str]:
         """The kernels with other machine code on any architecture."""
         return list(dict.fromkeys(change.kernel for change in self.changes))
+
+    @property
+    def is_of_any(self) -> bool:
+        """Whether any kernel was compiled by both, or stopped compiling."""
+        return bool(self.changes or self.same or self.complaints)
 
     @property
     def is_worse(self) -> bool:

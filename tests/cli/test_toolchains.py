@@ -207,6 +207,20 @@ def test_outputs_of_what_both_sides_verified_are_compared_by_their_bits(kernels)
     assert "it is wrong" == found["wrong"].reason
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("--arch", "foo"), "architecture 'foo' is not a number such as 90"),
+        (("--arch", "52"), "no kernel was compiled by both toolchains: installed: NVRTC"),
+    ],
+    ids=["no number", "unknown to both"],
+)
+def test_what_no_toolchain_can_compile_ends_with_2(shell, toys, words, text):
+    found = shell("compile", *toys, *words, "--toolchains", "installed,installed -G")
+    assert (2, "") == (found.code, found.out)
+    assert text in found.err
+
+
 @pytest.mark.gpu
 def test_changed_kernels_are_launched_and_timed(shell, kernels):
     words = (
