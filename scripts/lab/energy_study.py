@@ -10,11 +10,11 @@ import argparse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import sqrt
 from pathlib import Path
 from statistics import fmean
 
 from lab import REPOSITORY
+from lab.trends import wilson
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.monitor.energy import MOST_DISAGREEMENT, energy_per_launch
 from prism_bench.monitor.played_board import PlayedBoard
@@ -57,18 +57,18 @@ class EnergyRow:
 
 def rows(energies: Energies) -> Iterator[EnergyRow]:
     """Yield a row for each kernel; runs without an energy are left out."""
-    for case, found in energies.items():
-        known = [(one.joules, one.uncertainty or 0.0, one) for one in found if one.joules is not None]
+    for case, runs in energies.items():
+        known = [(energy.joules, energy.uncertainty or 0.0, energy) for energy in runs if energy.joules is not None]
         if not known:
             continue
         mean = fmean(joules for joules, _, _ in known)
-        apart = [abs(one.disagreement) for _, _, one in known if one.disagreement is not None]
+        apart = [abs(energy.disagreement) for _, _, energy in known if energy.disagreement is not None]
         held = sum(abs(joules - mean) <= half for joules, half, _ in known)
         width = fmean(half / joules for joules, half, _ in known)
         yield EnergyRow(case, len(known), held, mean, width, max(apart, default=None), known[0][2].scope)
 
 
-def found(usual: Sequence[Energy], more: Sequence[Energy]) -> float:
+def share_told_apart(usual: Sequence[Energy], more: Sequence[Energy]) -> float:
     """Return the share of pairs of runs whose intervals lie apart, the one with more work above."""
     pairs = [
         (a.joules + a.uncertainty, b.joules - b.uncertainty)
@@ -76,15 +76,6 @@ def found(usual: Sequence[Energy], more: Sequence[Energy]) -> float:
         if a.joules is not None and b.joules is not None and a.uncertainty is not None and b.uncertainty is not None
     ]
     return fmean(low > high for high, low in pairs) if pairs else 0.0
-
-
-def share_interval(share: float, count: int) -> tuple[float, float]:
-    """Return the 95 % interval of a share of `count` trials, by E. Wilson, JASA 22 (1927) 209."""
-    if not count:
-        return 0.0, 1.0
-    square = 1.96**2 / count
-    middle, half = share + square / 2, sqrt(square * (share * (1 - share) + square / 4))
-    return (middle - half) / (1 + square), (middle + half) / (1 + square)
 
 
 def simulated(runs: int) -> dict[str, list[Energy]]:
@@ -122,9 +113,9 @@ def measured(catalogue: Catalogue, kernels: Iterable[str], backend: str, runs: i
 
 def _energies(record: RunRecord) -> Iterator[tuple[str, Energy]]:
     for case in record.cases:
-        one = case.measurement("energy")
-        if one and one.energy:
-            yield case.name, one.energy
+        measurement = case.measurement("energy")
+        if measurement and measurement.energy:
+            yield case.name, measurement.energy
 
 
 def report(energies: Energies, most_apart: float = APART) -> list[str]:
@@ -135,15 +126,14 @@ def report(energies: Energies, most_apart: float = APART) -> list[str]:
         width = f"{energy_text(row.joules)} ±{share_text(row.interval)}"
         print(f"{row.case}: {width}, {row.held} of {row.runs} held, {row.scope}, apart from power: {apart}")
     for case, known in energies.items():
-        for reason in {one.reason for one in known if one.reason}:
+        for reason in {energy.reason for energy in known if energy.reason}:
             print(f"{case}: {reason}")
     broken = [f"{case}: no run has an energy" for case in energies if case not in {row.case for row in table}]
     count = sum(row.runs for row in table)
-    held = sum(row.held for row in table) / count if count else 0.0
-    low, high = share_interval(held, count)
+    held, low, high = wilson(sum(row.held for row in table), count) if count else (0.0, 0.0, 1.0)
     if high < HELD[0] or low > HELD[1]:
         broken.append(f"{share_text(held)} of {count} intervals hold the mean of their runs, not 93 to 98 %")
-    share = found(energies.get(USUAL, ()), energies.get(MORE, ()))
+    share = share_told_apart(energies.get(USUAL, ()), energies.get(MORE, ()))
     if share < 1.0:
         broken.append(f"5 % more work is found in {share_text(share)} of the runs")
     apart = [row for row in table if row.disagreement is None or row.disagreement > most_apart]

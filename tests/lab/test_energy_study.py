@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab.energy_study import MORE, USUAL, found, main, measured, report, rows, share_interval
+from lab.energy_study import MORE, USUAL, main, measured, report, rows, share_told_apart
+from lab.trends import wilson
 
 from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
@@ -21,9 +22,9 @@ def test_played_boards_keep_all_promises(monkeypatch, capsys):
 
 
 def test_a_share_of_few_intervals_is_uncertain():
-    low, high = share_interval(1.0, 10)
+    _, low, high = wilson(10, 10)
     assert (pytest.approx(0.722, abs=1e-3), pytest.approx(1.0)) == (low, high)
-    assert share_interval(0.96, 4000) == (pytest.approx(0.9535, abs=1e-3), pytest.approx(0.9656, abs=1e-3))
+    assert wilson(3840, 4000)[1:] == (pytest.approx(0.9535, abs=1e-3), pytest.approx(0.9656, abs=1e-3))
 
 
 def test_broken_promises_are_named(capsys):
@@ -37,7 +38,7 @@ def test_broken_promises_are_named(capsys):
 
 
 def test_intervals_that_touch_find_nothing():
-    assert 0.5 == found([Energy(1.0, 0.02), Energy(1.0, 0.03)], [Energy(1.05, 0.02), Energy(1.05, 0.03)])
+    assert 0.5 == share_told_apart([Energy(1.0, 0.02), Energy(1.0, 0.03)], [Energy(1.05, 0.02), Energy(1.05, 0.03)])
 
 
 def test_runs_are_measured_one_after_another(monkeypatch, tmp_path):
