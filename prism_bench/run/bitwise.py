@@ -43,6 +43,7 @@ REPEATS, _DEVICE_REPEATS = 4, 16  # launches after the first one; on a device th
 _MOST_CONFIGURATIONS = 32  # of a tuning space; a larger one is sampled evenly
 _FEW_ELEMENTS, _SETS = 1024, 4  # so few outputs often have the same bits by chance: these sets of inputs are compared
 _MOST_BYTES = 1 << 30  # of a batch, which the host lays out
+_SINGLES, _FEW = 4, 17  # rows that are a batch of their own, in turn; a batch that fills no tile
 OTHER_VALUES = "other values in the other"  # begins the name of a batch of the same size
 _KEPT_BYTES = 64 << 20  # of the outputs of a case that are compared with another board's
 _LOAD_ELEMENTS, _LOAD_PASSES = 1 << 24, 16  # of the other stream: floats, and passes over them during one launch
@@ -372,12 +373,7 @@ class BitChecks:
             yield "", f"{axis}={count}, {bytes_text(case.sizes.allocated_bytes)}: batches of up to 1 GiB are compared"
             return
         first = self._outputs()
-        for size in dict.fromkeys((count, 1, count // 2 or 1, 2 * count)):
-            if size == count == 1:
-                continue  # there are no others
-            # Every second index stays where it is, or as many as there is room for, from the end.
-            rows = np.arange(0, count, 2) if size == count else np.arange(min(size, count))
-            places = rows if size == count else size - 1 - rows * max(1, size // count)
+        for size, rows, places in _batches(count):
             name = f"{OTHER_VALUES} {axis}" if size == count else f"{axis}={size}"
             try:
                 other = replace(case, workload=Workload(**{**case.workload, axis: size}), golden=None, edge=None)
@@ -454,6 +450,22 @@ class BitChecks:
                         xp.add(load, 1, out=load)
                 self._called()
             yield f"another stream at work, launch {number}", self._compared(first, _copied(self.backend, self._called))
+
+
+def _batches(count: int) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Yield the sizes of other batches with the indices whose values are kept, and their places in the other batch.
+
+    A row alone may round to the same number in another order by chance, so several are alone in turn.
+    """
+    if count > 1:
+        rows = np.arange(0, count, 2)
+        yield count, rows, rows
+        for row in dict.fromkeys(count * part // _SINGLES for part in range(_SINGLES)):
+            yield 1, np.array([row]), np.array([0])
+    for size in dict.fromkeys((_FEW, count // 2, 2 * count)):
+        if size > 1 and size != count:  # as many as there is room for, from the end
+            rows = np.arange(min(size, count))
+            yield size, rows, size - 1 - rows * max(1, size // count)
 
 
 def _copied(backend: Backend, runnable: Runnable) -> dict[str, Any]:
