@@ -10,7 +10,7 @@ from typing import Literal
 
 Fault = Literal["stands", "resets", "wraps", "stops answering"]
 _LATENCY = 2e-3  # seconds that a reading takes on average; an H200's driver needs up to 5 ms
-_RAMP = 0.1  # seconds until power has followed the load by two thirds
+_RAMP = 0.02  # seconds until power has followed the load by two thirds: within the first step of an H200's counter
 
 
 @dataclass

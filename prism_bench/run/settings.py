@@ -96,7 +96,7 @@ class Settings:
             "end_to_end_time": Criterion(precision=0.05, min_samples=5, max_samples=8, seconds=0.3),
             "first_call_time": Criterion(min_samples=1, max_samples=1),
             "wall_time": Criterion(precision=0.01, max_samples=24, seconds=0.4),
-            "energy": Criterion(precision=0.02, min_samples=4, seconds=2.0),
+            "energy": Criterion(precision=0.015, min_samples=7, seconds=2.0),
         }
     )
     first_process_only: tuple[str, ...] = ("first_call_time", "energy")

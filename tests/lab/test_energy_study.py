@@ -4,14 +4,16 @@ import sys
 from pathlib import Path
 
 import pytest
-from lab.energy_study import MORE, USUAL, main, measured, report, rows, share_told_apart
+from lab.energy_study import MORE, USUAL, energies_of, main, measured, report, share_told_apart
 from lab.trends import wilson
 
 from prism_bench.backends.null import SCRIPT
 from prism_bench.catalogue import discover
 from prism_bench.record.measurement import Energy
+from prism_bench.workflows.compile_table import write_csv
 
 TOYS = discover(Path(__file__).parents[1] / "toys")
+H200 = Path(__file__).parents[2] / "reports/energy/jumps-nvidia-h200.csv"
 
 
 def test_played_boards_keep_all_promises(monkeypatch, capsys):
@@ -41,10 +43,23 @@ def test_intervals_that_touch_find_nothing():
     assert 0.5 == share_told_apart([Energy(1.0, 0.02), Energy(1.0, 0.03)], [Energy(1.05, 0.02), Energy(1.05, 0.03)])
 
 
-def test_runs_are_measured_one_after_another(monkeypatch, tmp_path):
-    script = tmp_path / "script.json"
+def test_runs_are_recorded_and_played_back(monkeypatch, tmp_path):
+    script, jumps, table = tmp_path / "script.json", tmp_path / "jumps.csv", tmp_path / "table.csv"
     script.write_text('{"*": {"joules": 0.01}}')
     monkeypatch.setenv(SCRIPT, str(script))
-    (row,) = rows(measured(TOYS, ["double"], "null", 1))
-    assert ("double[n=100000]", 1, "gpu") == (row.case, row.runs, row.scope)
-    assert row.joules == pytest.approx(0.01, rel=0.03)
+    recorded = measured(TOYS, ["double"], "null", 1)
+    ((case, (energy,)),) = energies_of(recorded).items()
+    assert ("double[n=100000]", "gpu") == (case, energy.scope)
+    assert energy.joules == pytest.approx(0.01, rel=0.03)
+    write_csv(recorded, jumps)
+    monkeypatch.setattr(sys, "argv", ["energy_study", "--jumps", str(jumps), "--output", str(table)])
+    assert 1 == main(), "5 % more work was not measured"
+    assert f"{energy.joules!r}" in table.read_text()
+
+
+def test_the_counter_of_an_h200_keeps_all_promises(monkeypatch, capsys, tmp_path):
+    """Ten runs of six kernels, recorded for 2.3 s each; after 0.8 s the board is throttled in three of them."""
+    monkeypatch.setattr(sys, "argv", ["energy_study", "--jumps", str(H200), "--output", str(tmp_path / "table.csv")])
+    code, printed = main(), capsys.readouterr().out
+    assert 0 == code, printed
+    assert (tmp_path / "table.csv").read_text() == H200.with_name("nvidia-h200.csv").read_text()
