@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from prism_bench.cli import measuring, options
-from prism_bench.errors import ResultsError, UsageError, unknown
+from prism_bench.errors import ResultsError, UsageError
 from prism_bench.io import project
 
 if TYPE_CHECKING:
     from prism_bench.record.store import History
 
 NAME = "trend"
-_LEAST, _RECENT = 0.02, 30  # a share of the time; records after which a slowdown is no longer bad
+_RECENT = 30  # records after which a slowdown is no longer bad
 
 
 def command(
@@ -33,7 +33,8 @@ def command(
 ) -> None:
     """Find the steps in every case's series, with their causes.
 
-    --metric and --machine may be repeated. Ends with 1 where a kernel has become slower and still is.
+    --metric and --machine may be repeated. By default all times and energies are tested; code_bytes, registers and
+    compile_seconds only with --metric. Ends with 1 where a kernel has become worse and still is.
 
     --boards shows anchors and factors of boards in one metric, cold_time by default, and how often one machine code on
     two boards is called changed; it ends with 1 where that is more often than promised.
@@ -51,8 +52,7 @@ def command(
         _show_boards(metric or ("cold_time",), machine or (), runs, catalogue, json)
     if catalogue:
         raise UsageError(f"--catalogue {catalogue}: only --boards reads kernels; add that, or leave this out")
-    least = _LEAST if least is None else least
-    if not 0 < least < 1:
+    if least is not None and not 0 < least < 1:
         raise UsageError(f"--least {least:g}: it must be between 0 and 1, such as 0.02 for 2 %")
     history = chosen(_read(runs), options.patterns(cases, filter), metric or (), machine or ())
     trends = trend(history, kept_floors(history, noise), least)
@@ -68,8 +68,9 @@ def _show_boards(
 ) -> NoReturn:
     """Show the boards of each kind of GPU in the metric, and end with 1 where A/A over them breaks its promise."""
     from prism_bench.analysis.boards import kinds
-    from prism_bench.analysis.trend.series import chosen
+    from prism_bench.analysis.trend.series import chosen, require_metrics
     from prism_bench.report.terminal.gate import boards_json, boards_view
+    from prism_bench.spec.metric import CODE
 
     if len(metrics) > 1:
         raise UsageError(f"--metric {metrics[1]}: boards are compared in one metric; give --metric once with --boards")
@@ -77,8 +78,9 @@ def _show_boards(
     kernels = options.open_catalogue(catalogue).kernels
     anchors = {name: spec.ceiling for name, spec in kernels.items() if spec.ceiling}
     history = _read(runs)
-    if metric not in history.names("metric"):
-        raise unknown("metric", metric, history.names("metric"))
+    require_metrics(history, [metric])
+    if metric in CODE:
+        raise UsageError(f"--metric {metric}: a board does not change it; choose a time with --boards")
     gpu_kinds = list(kinds(chosen(history, machines=machines), metric, anchors))
     if not gpu_kinds:
         raise ResultsError(f"{runs}: no trusted {metric} of a known GPU and a known machine code")

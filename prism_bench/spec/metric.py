@@ -71,6 +71,16 @@ ELSEWHERE = {
     )
 }
 
+# One value of a case in each record, without samples. What the compiler counts is exact; what the clock reads is noisy.
+CODE = {
+    metric.name: metric
+    for metric in (
+        Metric("code_bytes", "B", "compiler", "instructions of all entries that the case launches"),
+        Metric("registers", "", "compiler", "of a thread, of the entry that needs most"),
+        Metric("compile_seconds", "s", "host", "what the compiler took for them, now or when the cache was filled"),
+    )
+}
+
 DERIVED = {
     metric.name: metric
     for metric in (
@@ -79,8 +89,6 @@ DERIVED = {
         Metric("bandwidth_share", "1", "derived", "bandwidth over the copy ceiling of the same run", "higher"),
         Metric("flop_share", "1", "derived", "operation rate over the FP32 ceiling of the same run", "higher"),
         Metric("peer_ratio", "1", "derived", "best peer's cold time over the kernel's", "higher"),
-        Metric("code_bytes", "B", "compiler", "instructions of all entries that the case launches"),
-        Metric("compile_seconds", "s", "compiler", "what the compiler took for them, now or when the cache was filled"),
         Metric("dram_bytes", "B", "profiler", "bytes read from and written to DRAM"),
         Metric("dram_share", "1", "profiler", "DRAM throughput over its peak", "higher"),
         Metric("tensor_share", "1", "profiler", "tensor pipe over its peak", "higher"),
@@ -92,10 +100,12 @@ DERIVED = {
 
 def value_text(metric: str, value: float | None) -> str:
     """Return a value of a metric with its unit; a plain number if the metric is unknown."""
-    known = {**MEASURED, **ELSEWHERE, **DERIVED}.get(metric)
+    known = {**MEASURED, **ELSEWHERE, **CODE, **DERIVED}.get(metric)
     unit = known.unit if known else None
     if value is None:
         return "-"
+    if is_exact(metric):
+        return f"{value:,.10g} {unit}".rstrip()
     if unit in ("s", "J"):
         return time_text(value) if unit == "s" else energy_text(value)
     if unit == "1":
@@ -105,8 +115,13 @@ def value_text(metric: str, value: float | None) -> str:
 
 def is_host_time(metric: str) -> bool:
     """Return whether the host's clock read it: such times compare only within one host."""
-    known = MEASURED.get(metric) or ELSEWHERE.get(metric)
+    known = MEASURED.get(metric) or ELSEWHERE.get(metric) or CODE.get(metric)
     return known is not None and known.clock == "host"
+
+
+def is_exact(metric: str) -> bool:
+    """Return whether the compiler counted it: equal code has equal values, and every change is a real one."""
+    return metric in CODE and CODE[metric].clock == "compiler"
 
 
 BudgetWord = Literal["met", "missed", "undecided", "expired", "unmeasured"]

@@ -104,6 +104,46 @@ def test_budgets_that_are_not_right_are_refused_with_the_place(check, toys, tmp_
         assert found.err.startswith(f"prism-bench: {budgets}: ") and rule in found.err and 1 == found.err.count("\n")
 
 
+LIMITS = """
+device = "NVIDIA H200"
+backend = "cuda"
+protocol = 1
+
+[[budget]]
+case = "triple[n=1000]"
+metric = "code_bytes"
+at_most = 4096
+owner = "kernels"
+reason = "the instruction cache"
+
+[[budget]]
+case = "triple[n=1000]"
+metric = "compile_seconds"
+at_most = 0.5
+owner = "kernels"
+reason = "the time of a build"
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "size", "seconds", "said"),
+    [
+        (0, 4096, 0.5, "2 budgets met"),
+        (1, 4112, 0.5, "code bytes is 4,112 B; the budget is at most 4,096 B"),
+        (1, 4096, 0.61, "compile seconds is 610 ms; the budget is at most 500 ms"),
+    ],
+)
+def test_the_size_of_code_and_the_time_to_compile_are_held_to_their_budgets(
+    check, toys, tmp_path, code, size, seconds, said
+):
+    mine = shutil.copytree(toys[1], tmp_path / "mine")
+    (mine / "budgets").mkdir()
+    (mine / "budgets" / "nvidia-h200.toml").write_text(LIMITS)
+    case = replace(OK, name="triple[n=1000]", code={"code_bytes": size, "compile_seconds": seconds})
+    found = check(record_of(case), "--catalogue", mine)
+    assert (code, True) == (found.code, said in found.out), found.out + found.err
+
+
 def test_without_any_record_the_next_step_is_said(shell, toys):
     assert "prism-bench: no run record below reports/runs; 'prism-bench run' makes one\n" == shell("check", *toys).err
 

@@ -73,6 +73,50 @@ def test_a_part_can_be_asked_for(shell, nights):
     )
 
 
+@pytest.fixture
+def sizes(shell, tmp_path, monkeypatch):
+    """Twelve records: from the sixth on a kernel has 16 bytes more of code, which the compiler made only then."""
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    for night in range(12):
+        grown = night >= 5
+        code = {"sass": str(grown), "code_bytes": 4112 if grown else 4096, "compile_seconds": 0.6 if grown else 0.5}
+        record = record_of(
+            case_result("k", code=code, times={"cold_time": 1e-3}), created=f"2026-01-{night + 1:02d}T03:00:00"
+        )
+        save(record, record_path(record, tmp_path / RUNS))
+
+
+def test_every_change_of_the_size_of_code_is_a_step(shell, sizes):
+    assert (0, True) == (lambda found: (found.code, "no step in 1 series" in found.out))(shell("trend"))
+    found = shell("trend", "--metric", "code_bytes")
+    assert 1 == found.code
+    assert "k[n=100], code bytes: worse by 0.39 % (4,096 B -> 4,112 B) since 2026-01-06" in found.out
+    assert "the machine code changed" in found.out
+    assert "code_bytes: exact, one value per record: every change is a step" in found.out
+    assert 0 == shell("trend", "--metric", "code_bytes", "--least", "0.01").code
+    (step,) = shell("trend", "--metric", "code_bytes", "--json").json["steps"]
+    assert (4096, 4112) == (step["before"], step["after"])
+
+
+def test_a_compile_time_counts_once_for_each_compilation(shell, sizes):
+    found = shell("trend", "--metric", "compile_seconds")
+    assert 0 == found.code
+    assert "no step in 1 series" in found.out
+    assert "compile_seconds: noisy, one value per compilation" in found.out
+    assert "set aside: 10 measurements: the compiler did not run" in found.out
+
+
+def test_boards_are_not_compared_in_what_no_board_changes(shell, sizes):
+    found = shell("trend", "--boards", "--metric", "code_bytes")
+    assert (2, True) == (found.code, "a board does not change it" in found.err)
+
+
+def test_a_metric_that_no_record_has_is_not_called_unknown(shell, sizes):
+    for words in (("trend",), ("trend", "--boards")):
+        found = shell(*words, "--metric", "energy")
+        assert (2, True) == (found.code, found.err.startswith("prism-bench: no record has the metric energy; "))
+
+
 def test_what_is_too_small_or_too_old_is_no_bad_finding(shell, nights):
     nights()
     assert 0 == shell("trend", "--least", "0.15").code

@@ -23,7 +23,7 @@ from prism_bench.analysis.summary import implementation
 from prism_bench.analysis.trend import Floors, Trend, trend
 from prism_bench.analysis.trend.causes import RECENT, Shift, shifts
 from prism_bench.analysis.trend.detection import CONFIRMED, SETTLED
-from prism_bench.analysis.trend.series import kept_floors
+from prism_bench.analysis.trend.series import kept_floors, timed
 from prism_bench.catalogue import Catalogue
 from prism_bench.errors import ResultsError
 from prism_bench.io.documents import is_present
@@ -370,7 +370,7 @@ def _measured(history: History, record: RunRecord) -> set[tuple[str, ...]] | Non
     positions = [position for position, facts in enumerate(history.records) if (facts.created, facts.commit) == run]
     if not positions:
         return None
-    points = history.part(positions[-1:]).table
+    points = timed(history.part(positions[-1:])).table
     trusted = points.chosen(points.rows_with({"doubt": {""}}))
     return set(zip(*(trusted.texts(column) for column in ("case", "metric", "subject")), strict=True))
 

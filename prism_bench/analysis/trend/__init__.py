@@ -17,10 +17,9 @@ from prism_bench.analysis.trend.causes import breakpoints
 from prism_bench.analysis.trend.detection import CONFIRMED, Floors, TestedWindow, WindowCache, WindowTest, worse
 from prism_bench.analysis.trend.series import CAUSES, Breakpoint, CaseSeries, Cause, Course, Key, Step, windows_of
 from prism_bench.record.store import History
+from prism_bench.spec.metric import is_exact
 
 __all__ = ["CAUSES", "Breakpoint", "CaseSeries", "Cause", "Course", "Floors", "Key", "Step", "Trend", "steps", "trend"]
-
-SMALLEST = 0.02  # relative: a smaller change of level is not worth a report
 
 
 @dataclass(frozen=True)
@@ -37,16 +36,16 @@ class Trend:
     aside: Mapping[str, int]
 
 
-def steps(history: History, floors: Floors | None = None, smallest: float = SMALLEST) -> list[Step]:
+def steps(history: History, floors: Floors | None = None, smallest: float | None = None) -> list[Step]:
     """Return every confirmed change of level in the history, the oldest first.
 
     `floors` were measured by `prism-bench compare --itself` (see `series.kept_floors`); a step is larger than
-    its noise floor and than `smallest`.
+    its noise floor and than `smallest`, 2 % by default. Of an exact metric (`metric.is_exact`) every change is a step.
     """
     return list(trend(history, floors, smallest).steps)
 
 
-def trend(history: History, floors: Floors | None = None, smallest: float = SMALLEST) -> Trend:
+def trend(history: History, floors: Floors | None = None, smallest: float | None = None) -> Trend:
     """Return the trend of every series of the history; see `steps`. Raise a ResultsError for a damaged shard."""
     floors = floors or {}
     cache = WindowCache(history, floors, smallest)
@@ -75,7 +74,8 @@ def _merged_steps(windows: Sequence[TestedWindow]) -> Iterator[Step]:
         for tested in window.steps:
             number = runs.get(tested.step.key, 0) + tested.number
             earlier = steps.setdefault(tested.step.key, [])
-            if not earlier or number - earlier[-1][0] >= CONFIRMED:  # both windows detect a step at their border
+            apart = 1 if is_exact(tested.step.key.metric) else CONFIRMED
+            if not earlier or number - earlier[-1][0] >= apart:  # both windows detect a step at their border
                 earlier.append((number, tested.step))
         for series in window.series:
             runs[series.key] = runs.get(series.key, 0) + series.runs

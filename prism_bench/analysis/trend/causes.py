@@ -14,7 +14,7 @@ from prism_bench.analysis.trend.series import CAUSES, Breakpoint, CaseSeries, Ca
 from prism_bench.record.identity import Owner
 from prism_bench.record.store import History
 from prism_bench.record.store.points import Facts
-from prism_bench.spec.metric import is_host_time, value_text
+from prism_bench.spec.metric import is_exact, is_host_time, value_text
 from prism_bench.units import count_text, share_text
 
 # Moves that other cases share at a run: a change of every case, such as another GPU unit, explains them.
@@ -80,6 +80,7 @@ MOST = 0.5  # of all cases: if more machine codes changed at once, the source of
 _NEARBY = (0, -1, 1)  # a step in a noisy series may be detected next to its cause
 
 _EXCUSES: tuple[CauseKind, ...] = ("protocol", "device")  # they explain only the part of a step that other cases share
+_OF_CODE: tuple[CauseKind, ...] = ("toolchain", "code")
 _TOOLCHAIN = ("nvrtc", "runtime", "cuda")
 _DRIVER = ("driver", "driver_cuda")
 
@@ -196,6 +197,8 @@ class Causes:
             changes["code"] = build.words if build and build.kind == "both" else CAUSES["code"]
         elif known and before == after and len(changes) > 1 and not is_host_time(series.key.metric):
             changes.pop("toolchain", None)  # the machine code is the same: the other change is the likelier cause
+        if is_exact(series.key.metric):  # no board, driver or way of measuring changes what the compiler made
+            return {kind: changes[kind] for kind in _OF_CODE if kind in changes}
         software = facts[0].software, facts[1].software
         return changes | _changed("library", software, _libraries(series, software))
 
@@ -402,13 +405,19 @@ class Shift:
     def _size_text(self) -> str:
         changes = sorted(abs(step.ratio - 1) for step in self.steps)
         direction = "worse by" if self.first.worse else "better by"
+        text = _exact_share_text if is_exact(self.first.key.metric) else share_text
         if len(changes) > 1:
-            least, usual, most = (share_text(share) for share in (changes[0], median(changes), changes[-1]))
+            least, usual, most = (text(share) for share in (changes[0], median(changes), changes[-1]))
             return (
                 f"{direction} {least} each," if least == most else f"{direction} {least} to {most}, {usual} typically,"
             )
         before, after = (value_text(self.first.key.metric, value) for value in (self.first.before, self.first.after))
-        return f"{direction} {share_text(changes[0])} ({before} -> {after})"
+        return f"{direction} {text(changes[0])} ({before} -> {after})"
+
+
+def _exact_share_text(share: float) -> str:
+    """Return a share of which no digit is noise: `0.021 %`."""
+    return f"{share * 100:.2g} %" if share < 0.1 else share_text(share)
 
 
 def shifts(steps: Iterable[Step]) -> list[Shift]:

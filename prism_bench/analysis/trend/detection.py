@@ -27,14 +27,17 @@ from prism_bench.analysis.trend.series import (
     levelled,
     middle,
     series_of,
+    timed,
 )
 from prism_bench.errors import ResultsError
 from prism_bench.io.documents import json_of_kind, kind_in
 from prism_bench.io.files import cache_folder, write_atomically
 from prism_bench.record.store.history import History
+from prism_bench.spec.metric import is_exact
 
 # Walk over a series, run by run, to candidates of new levels.
 
+SMALLEST = 0.02  # relative: a smaller change of a noisy level is not worth a report
 CONFIRMED = 3  # consecutive runs that confirm a new level
 SETTLED = 8  # runs that a level must last before a step from it
 WINDOW = 31  # the newest runs of a piece, whose median is its present level
@@ -270,6 +273,17 @@ def _chance(series: SeriesRuns, bounds: tuple[int, int, int], residuals: Floats,
     return binomial_tail(int(numpy.count_nonzero(away >= far)) - 1, len(away), share)
 
 
+def value_changes(values: Sequence[float] | Floats, floor: float) -> list[int]:
+    """Return the positions of all changes of exact `values` that reach the relative `floor`, from the level before."""
+    changes: list[int] = []
+    level = values[0] if len(values) else 0.0
+    for place, value in enumerate(values):
+        if value != level and abs(log(value / level)) >= log1p(floor):
+            changes.append(place)
+            level = value
+    return changes
+
+
 # Test of one window. The findings of all windows are merged into a trend.
 
 # Noise floors, relative, by machine, backend, case and metric.
@@ -308,17 +322,24 @@ class TestedWindow:
 
 
 class WindowTest:
-    """Test of the series of one window; changes below `floors`, and below `smallest`, are not reported."""
+    """Test of the series of one window; changes below `floors`, and below `smallest`, are not reported.
 
-    def __init__(self, window: RecordWindow, floors: Floors, smallest: float) -> None:
+    By default that is SMALLEST, and 0 for an exact metric.
+    """
+
+    def __init__(self, window: RecordWindow, floors: Floors, smallest: float | None) -> None:
         self._window, self._floors, self._smallest = window, floors, smallest
 
     def floor(self, key: Key) -> float:
         """Return the smallest relative change of the series that is reported."""
-        return max(self._smallest, self._floors.get((key.machine, key.backend, key.case, key.metric), 0.0))
+        if is_exact(key.metric):
+            return self._smallest or 0.0
+        smallest = SMALLEST if self._smallest is None else self._smallest
+        return max(smallest, self._floors.get((key.machine, key.backend, key.case, key.metric), 0.0))
 
     def run(self, history: History) -> TestedWindow:
         """Return the findings in the window's part of a history."""
+        history = timed(history)
         points, shared = SeriesPoints.of(history), self._window.shared
         every = list(series_of(history, shared, points))
         if len(history.records) >= SETTLED + CONFIRMED:  # fewer have no step, whichever boards measured them
@@ -340,9 +361,12 @@ class WindowTest:
         """Return the steps of a series that this window must detect, and its newest level."""
         if not len(series.values):
             return [], None
-        changes = level_changes(series.logs, log1p(self.floor(series.key)))
+        floor = self.floor(series.key)
+        exact = is_exact(series.key.metric)
+        changes = value_changes(series.values, floor) if exact else level_changes(series.logs, log1p(floor))
         bounds = [0, *changes, len(series.values)]
-        levels = [middle(series.values[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+        pieces = [series.values[a : a + 1 if exact else b] for a, b in zip(bounds, bounds[1:], strict=False)]
+        levels = [middle(piece) for piece in pieces]
         shared = int(numpy.searchsorted(series.records, self._window.shared))
         steps: list[FoundStep] = []
         for index, change in enumerate(changes):
@@ -350,7 +374,7 @@ class WindowTest:
             near = series.records[max(0, change - CONFIRMED) : change + CONFIRMED].tolist()
             if any(self._window.tests(record) for record in near):
                 size = log(levels[index + 1] / levels[index])
-                about = Change(change, size, log1p(self.floor(series.key)), bounds[index], bounds[index + 2])
+                about = Change(change, size, log1p(floor), bounds[index], bounds[index + 2])
                 step = _step(series, about, (levels[index], levels[index + 1]), causes, history)
                 steps.append(FoundStep(step, change - shared))
         return steps, levels[-1]
@@ -402,7 +426,7 @@ class _KeptWindow:
 class WindowCache:
     """Cached findings in windows of one history, with the same choice of cases and the same smallest change."""
 
-    def __init__(self, history: History, floors: Floors, smallest: float) -> None:
+    def __init__(self, history: History, floors: Floors, smallest: float | None) -> None:
         self._history, self._floors, self._smallest = history, floors, smallest
         self._digests: dict[tuple[str, str], str] = {}
 

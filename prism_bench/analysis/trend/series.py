@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from prism_bench.analysis.boards import BoardFactor, BoardModel, observed, several_boards
 from prism_bench.analysis.compare.noise import path_for, read_noise
-from prism_bench.errors import unknown
+from prism_bench.errors import UsageError, unknown
 from prism_bench.record.identity import Owner
 from prism_bench.record.store.history import History
-from prism_bench.spec.metric import DERIVED, MEASURED
+from prism_bench.spec.metric import CODE, DERIVED, ELSEWHERE, MEASURED
 from prism_bench.units import share_text
 
 # Runs of one series: outliers, scatter, and the error of a level of several runs.
@@ -234,6 +234,8 @@ class Cause:
 class Step:
     """Change of the level of a series: from `before` to `after`, medians of the two pieces in the metric's unit.
 
+    Of an exact metric they are the first values of the two pieces.
+
     `previous` is the last record of the old level, `record` the first of the new level; `commits` are theirs. `since`
     (UTC) is the time of the new commit, or of measuring if the commit is unknown or the old one. The new level lasted
     `nights` records of the series; `age` counts the records since. `worse` is the direction, `recovered` means that the
@@ -381,8 +383,9 @@ def series_of(history: History, first: int = 0, points: SeriesPoints | None = No
     """Yield every series of the history, with empty arrays for a key without a trusted run.
 
     Runs are set aside if their record does not trust them, or if the device ran at another clock than in the runs
-    around: they show the clock. Only runs from the record at position `first` on are counted as set aside. `points` are
-    those of the history, if the caller has them.
+    around: they show the clock. A compile time from the cache is one measurement, however many runs repeat it. Only
+    runs from the record at position `first` on are counted as set aside. `points` are those of the history, if the
+    caller has them.
     """
     points = points or SeriesPoints.of(history)
     columns, names, starts = points.columns, points.vocabulary, points.starts
@@ -406,8 +409,19 @@ def series_of(history: History, first: int = 0, points: SeriesPoints | None = No
             if count := int((visits & counted[is_trusted]).sum()):
                 aside["the device ran at another clock than in the runs around"] = count
             runs = [column[is_trusted][~visits] for column in runs]
+        if metric == "compile_seconds":
+            repeats = _repeats(*(runs[_OF_RUNS.index(name)] for name in ("value", "code", "build")))
+            if count := int((repeats & (runs[0] >= first)).sum()):
+                aside["the compiler did not run: its time is that of the run before, from the cache"] = count
+            runs = [column[~repeats] for column in runs]
         record, value, clock, code, build, board = runs
         yield CaseSeries(key, record, value, clock, code, build, board, aside)
+
+
+def _repeats(*columns: NDArray[Any]) -> NDArray[numpy.bool_]:
+    """Return for each run whether it has what the run before has in all columns."""
+    same = numpy.logical_and.reduce([column[1:] == column[:-1] for column in columns])
+    return numpy.concatenate([numpy.zeros(min(len(columns[0]), 1), bool), same])
 
 
 def _is_plain(clocks: NDArray[Any], trusted: NDArray[numpy.bool_], starts: Ints) -> list[bool]:
@@ -453,7 +467,7 @@ def levelled(history: History, every: Iterable[CaseSeries], names: Sequence[str]
     models: dict[str, BoardModel] = {}
     for series in every:
         metric = series.key.metric
-        if len(set(series.boards.tolist())) == 1 or not len(series.boards):
+        if metric in CODE or len(set(series.boards.tolist())) == 1 or not len(series.boards):
             yield series
             continue
         if metric not in models:
@@ -476,6 +490,13 @@ def higher_is_better(metric: str) -> bool:
     return known is not None and known.better == "higher"
 
 
+def timed(history: History) -> History:
+    """Return the history without the values of the code, unless it is of chosen metrics: no time follows from them."""
+    if history.metrics is not None:
+        return history
+    return replace(history, metrics=frozenset(history.names("metric")) - CODE.keys())
+
+
 # Parts of a history: some cases, metrics or machines, and the noise floors kept for its machines.
 
 
@@ -495,7 +516,7 @@ def chosen(
         if not named:
             raise unknown("kernel or case", name, {part for case in known_cases for part in _names(case)})
         cases += named
-    _require("metric", metrics, history.names("metric"))
+    require_metrics(history, metrics)
     part = replace(
         history,
         cases=frozenset(cases) if cases else history.cases,
@@ -511,6 +532,15 @@ def chosen(
 def _names(case: str) -> tuple[str, str, str]:
     kernel = case.partition("[")[0]
     return case, kernel, kernel.partition(":")[0]
+
+
+def require_metrics(history: History, metrics: Iterable[str]) -> None:
+    """Raise a UsageError for a metric that is unknown, or that no record of the history has."""
+    known = history.names("metric")
+    for metric in metrics:
+        if metric not in known and metric in {**MEASURED, **ELSEWHERE, **CODE}:
+            raise UsageError(f"no record has the metric {metric}; the records have {', '.join(sorted(known))}")
+        _require("metric", [metric], known)
 
 
 def _require(kind: str, names: Sequence[str], known: Collection[str]) -> None:

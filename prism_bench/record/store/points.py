@@ -13,6 +13,7 @@ from prism_bench.io.documents import json_line
 from prism_bench.record.identity import BoardTable, Owner, environment_of, uuids_of
 from prism_bench.record.measurement import MeasurementFile
 from prism_bench.record.schema import BoardFile, CaseFile, RecordFile, impossible_beside_times, impossible_times
+from prism_bench.spec.metric import CODE
 
 # Times as whole numbers of a decimal unit, as compact as the digits that they have.
 #
@@ -114,12 +115,17 @@ class Facts:
 def points_in(record: RecordFile, file: str) -> tuple[Facts, Columns]:
     """Return the facts of a checked record, known as `file`, and its points as columns of equal length.
 
-    Cases and measurements without samples are left out.
+    Cases and measurements without samples are left out. The values of `single_values` come last.
     """
     owners = _Owners(record)
     options = " and ".join(f"--{name}" for name in record.guessed)
     guess = f"imported without {options}, and its file does not have it" if options else ""
     rows = [row for case in record.cases for row in _rows(case, owners.of(case), guess)]
+    rows += [
+        (case.name, metric, "kernel", *_code_words(case), guess, owners.of(case), shown(value), 0.0, 1, 0)
+        for case in record.cases
+        for metric, value in single_values(case)
+    ]
     columns: list[list[Any]] = list(map(list, zip(*rows, strict=True))) if rows else [[] for _ in (*WORDS, *NUMBERS)]
     return _facts(record, file), dict(zip((*WORDS, *NUMBERS), columns, strict=True))
 
@@ -178,12 +184,31 @@ def utc(text: str) -> str:
     return (time.astimezone(UTC) if time.tzinfo else time).replace(tzinfo=None).isoformat(timespec="seconds")
 
 
-def _rows(case: CaseFile, board: str, guess: str) -> Iterator[_Row]:
-    # A text that is the same for equal machine code and launches, and one for language, compiler and source.
+def single_values(case: CaseFile) -> Iterator[tuple[str, float]]:
+    """Yield metric and value of what a case with samples has one value of: its code, and the energy of earlier records.
+
+    Zero is left out: a series is tested by the ratios of its values.
+    """
+    if any(group.counts for measurement in case.measurements for group in measurement.processes):
+        for metric in CODE:
+            if (value := case.code.get(metric) or 0) > 0:
+                yield metric, float(value)
+    of_kernel = [measurement for measurement in case.measurements if measurement.subject == "kernel"]
+    if not any(measurement.metric == "energy" for measurement in of_kernel):
+        joules = (measurement.energy.joules for measurement in of_kernel if measurement.energy)
+        yield from (("energy", value) for value in joules if value)
+
+
+def _code_words(case: CaseFile) -> tuple[str, str]:
+    """Return a text that is the same for equal machine code and launches, and one for language, compiler and source."""
     facts = case.code
     code = json_line([facts.get(key) for key in ("sass", "launches", "shared_bytes")]) if facts.get("sass") else ""
     known = [facts.get(key) for key in ("language", "compiler", "source")]
-    build = json_line(known) if any(known) else ""
+    return code, json_line(known) if any(known) else ""
+
+
+def _rows(case: CaseFile, board: str, guess: str) -> Iterator[_Row]:
+    code, build = _code_words(case)
     for measurement in case.measurements:
         ordered = [(sorted(group.counts), group.unit) for group in measurement.processes if group.counts]
         if ordered:
@@ -361,7 +386,8 @@ _DETAILS = (*QUARTILES, *READ, DISTURBED, PROCESSES)
 def details_in(record: RecordFile) -> dict[str, Any]:
     """Return the columns of DETAILS for the points of a checked record, in the order of `points_in`.
 
-    PROCESSES is a list of arrays; the others are arrays. Times are float64, what was read is float32.
+    PROCESSES is a list of arrays; the others are arrays. Times are float64, what was read is float32. A single value is
+    its own quartiles.
     """
     measured = [
         measurement
@@ -370,17 +396,20 @@ def details_in(record: RecordFile) -> dict[str, Any]:
         if any(g.counts for g in measurement.processes)
     ]
     details: dict[str, Any] = {}
-    quartiles = numpy.array([_quartiles(measurement) for measurement in measured], "f8").reshape(-1, len(QUARTILES))
+    single = [value for case in record.cases for _, value in single_values(case)]
+    quartiles = [*map(_quartiles, measured), *((value, value) for value in single)]
+    quartiles = numpy.array(quartiles, "f8").reshape(-1, len(QUARTILES))
     details |= dict(zip(QUARTILES, numpy.ascontiguousarray(quartiles.T), strict=True))
-    read = numpy.array([_read(measurement) for measurement in measured], "f4").reshape(-1, len(READ))
+    unread = (float("nan"),) * len(READ)
+    read = numpy.array([*map(_read, measured), *(unread for _ in single)], "f4").reshape(-1, len(READ))
     details |= dict(zip(READ, numpy.ascontiguousarray(read.T), strict=True))
-    details[DISTURBED] = numpy.array(
-        [any(part.busy_neighbours for part in measurement.evidence) for measurement in measured], bool
-    )
+    disturbed = [any(part.busy_neighbours for part in measurement.evidence) for measurement in measured]
+    details[DISTURBED] = numpy.array([*disturbed, *(False for _ in single)], bool)
     details[PROCESSES] = [
         numpy.array([numpy.median(_seconds(g.counts, g.unit)) for g in measurement.processes if g.counts], "f8")
         for measurement in measured
     ]
+    details[PROCESSES] += [numpy.array([value], "f8") for value in single]
     return details
 
 

@@ -28,6 +28,7 @@ from prism_bench.record.store.records import read
 from prism_bench.report.plain import backend_name
 from prism_bench.report.site.context import NewestRecord, Places, SiteContext
 from prism_bench.report.site.page import file_name
+from prism_bench.spec.metric import is_exact
 from prism_bench.workflows.compile_table import read_table
 
 # What a record brings to a comparison, as a script file: the page compares any two of them by itself.
@@ -256,7 +257,10 @@ def series_data(context: SiteContext, kernels: Mapping[str, Sequence[str]]) -> I
 def _by_run(series: Course, places: numpy.ndarray) -> numpy.ndarray:
     """Return the values of the runs at these places of the history, NaN for a run without a trusted value."""
     values = numpy.full(len(places), numpy.nan)
-    scale = 10.0 ** (3 - numpy.floor(numpy.log10(series.values)))  # four digits, as many as samples have
+    digits = (
+        6 if is_exact(series.key.metric) else 3
+    )  # after the first: samples have four, a count has all of its digits
+    scale = 10.0 ** (digits - numpy.floor(numpy.log10(series.values)))
     values[numpy.searchsorted(places, series.records)] = numpy.round(series.values * scale) / scale
     return values
 

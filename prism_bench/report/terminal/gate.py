@@ -18,7 +18,7 @@ from prism_bench.record.store import History
 from prism_bench.report.gate import answers, headline, is_undecided, origin, title
 from prism_bench.report.plain import alike, backend_text
 from prism_bench.report.terminal.tables import names_text
-from prism_bench.spec.metric import timed_on
+from prism_bench.spec.metric import CODE, is_exact, timed_on
 from prism_bench.units import count_text, share_text
 
 # The gate in a terminal: the sentence, each part's count, what is wrong and how to see it again, the notes by kind.
@@ -84,6 +84,10 @@ def _note(check: GateCheck, also: Sequence[str]) -> Text:
 
 _TREND_STYLES = {"bad": "bold red", "note": "yellow"}
 _REASONS = 8
+_NATURE = {  # of a metric with one value per record, by whether it is exact
+    True: "exact, one value per record: every change is a step",
+    False: "noisy, one value per compilation: a step needs three that agree, after eight before it",
+}
 
 
 def trend_view(trend: Trend, history: History, recent: int = RECENT) -> RenderableType:
@@ -91,6 +95,7 @@ def trend_view(trend: Trend, history: History, recent: int = RECENT) -> Renderab
     moved = findings(shifts(trend.steps), recent)
     lines = [Text(_headline(trend, history), "bold green" if not moved else "bold yellow")]
     lines += [_line(_TREND_STYLES[finding.gravity], finding.kind, finding.message) for finding in moved]
+    lines += [_line("dim", metric, _NATURE[is_exact(metric)]) for metric in CODE if metric in (history.metrics or ())]
     for point in trend.breakpoints:
         where = ", ".join(filter(None, (point.machine, point.backend, point.environment)))
         lines.append(_line("cyan", "breakpoint", f"{where}: {point.words} since {point.since}"))

@@ -16,6 +16,7 @@ from prism_bench.record.store import history as cache
 from prism_bench.record.store import read_history, save
 from prism_bench.record.store.history import History
 from prism_bench.record.store.points import NUMBERS, WORDS, block, points_in, together
+from prism_bench.spec.metric import CODE
 from tests.report.synthetic import MACHINE, case_result, cpu_record, gpu_record, measurement, record_of
 
 
@@ -53,6 +54,12 @@ def test_points_are_the_measurements_of_the_record(record):
         (case.name, one.metric, one.subject, len(one.samples), one.throttled, pytest.approx(one.median, rel=5e-4),
          one.valid) for case in record.cases for one in case.measurements if one.samples
     ]  # fmt: skip
+    told += [
+        (case.name, metric, "kernel", 1, 0, case.code[metric], True)
+        for case in record.cases
+        for metric in CODE
+        if case.code.get(metric) and any(one.samples for one in case.measurements)
+    ]
     names = ("case", "metric", "subject", "samples", "throttled", "value")
     found = [
         (*row, doubt == "") for *row, doubt in zip(*(columns[name] for name in names), columns["doubt"], strict=True)

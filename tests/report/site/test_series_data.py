@@ -38,6 +38,14 @@ def test_every_night_is_in_the_chunks_with_four_digits(tmp_path):
     assert {"cold_time kernel", "hot_time kernel", "cold_time peer:torch"} == set(found[0][2]["k[n=100]"])
 
 
+def test_a_count_of_the_compiler_keeps_all_of_its_digits(tmp_path):
+    coded = case_result("k", times={"cold_time": 1e-5}, code={"sass": "1", "code_bytes": 74624, "registers": 42})
+    site = site_of(tmp_path, *nights(record_of(coded), 3))
+    ((_, _, values),) = [given(text) for name, text in data(site).items() if name[0] == "k"]
+    assert {"cold_time kernel", "code_bytes kernel", "registers kernel"} == set(values["k[n=100]"])
+    assert [74624] * 3 == values["k[n=100]"]["code_bytes kernel"]
+
+
 def test_a_new_night_leaves_full_chunks_as_they_are(tmp_path):
     every = records(7)
     before = data(site_of(tmp_path, *every[:6]))

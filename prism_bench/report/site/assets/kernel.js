@@ -27,10 +27,12 @@
   }
 
   // The pieces of a history between its steps, or where there is none between GPUs: from, to (exclusive) and level.
-  function levels(own, steps, devices) {
+  // Every value of an exact series is a level.
+  function levels(own, steps, devices, exact) {
     const first = own[0][0], end = own.at(-1)[0] + 1;
     if (!steps.length) {
-      const cuts = [first, ...devices.filter((at) => at > first && at < end), end];
+      const changes = own.filter(([, value], index) => index && value !== own[index - 1][1]).map(([run]) => run);
+      const cuts = [first, ...(exact ? changes : devices.filter((at) => at > first && at < end)), end];
       return cuts.slice(0, -1).flatMap((from, index) => {
         const sorted = own.filter(([run]) => run >= from && run < cuts[index + 1]).map(([, value]) => value).sort((a, b) => a - b);
         return sorted.length ? [[from, cuts[index + 1], sorted[Math.floor(sorted.length / 2)]]] : [];
@@ -53,14 +55,14 @@
     const here = chosen.measurements.find((one) => one.metric === metric), aside = here?.median && chosen.night !== null && !own.some(([run]) => run === chosen.night) ? [chosen.night, here.median] : null;
     const because = aside && `the run of ${when[aside[0]]?.[0].slice(0, 10) || "this page"} took ${words.of(metric)(aside[1])} and is set aside: ${here.refused || "the device ran at another clock than in the runs around it"}`;
     caption.hidden = own.length < 2;
-    if (own.length < 2) return gap(figure, `${own.length ? `One run so far: ${words.of(metric)(own[0][1])}. A line needs a second one, and a step eleven.` : `No run has a ${named(metric)} of this case that can be trusted.`}${aside ? ` ${because[0].toUpperCase()}${because.slice(1)}.` : ""}`);
+    if (own.length < 2) return gap(figure, `${own.length ? `One run so far: ${words.of(metric)(own[0][1])}. A line needs a second one${words.exact(metric) ? "" : ", and a step eleven"}.` : `No run has a ${named(metric)} of this case that can be trusted.`}${aside ? ` ${because[0].toUpperCase()}${because.slice(1)}.` : ""}`);
     const steps = chosen.steps.filter((step) => step.metric === metric && step.subject === "kernel").sort((a, b) => a.night - b.night);
-    const noise = view.noise[chosen.name]?.[metric], pieces = levels(own, steps, chosen.devices);
+    const noise = view.noise[chosen.name]?.[metric], pieces = levels(own, steps, chosen.devices, words.exact(metric));
     const band = ([from, to, level]) => {
       const inside = own.filter(([run]) => run >= from && run < to).map(([, value]) => value);
       return noise ? [level * (1 - noise), level * (1 + noise)] : [Math.min(level, ...inside), Math.max(level, ...inside)];
     };
-    caption.querySelector("[data-band]").textContent = noise ? `within ±${percent(noise)} of the level, which this machine cannot tell from noise` : "lowest to highest run of the level; no noise floor was measured";
+    caption.querySelector("[data-band]").textContent = words.exact(metric) ? "exact: one value per run, and every change is a step" : noise ? `within ±${percent(noise)} of the level, which this machine cannot tell from noise` : "lowest to highest run of the level; no noise floor was measured";
     caption.querySelector("[data-peer]").hidden = !other.length;
     caption.querySelector("[data-peer] span").textContent = peer || "";
     const outer = [...own, ...other, ...(aside ? [aside] : [])], all = outer.map(([, value]) => value).concat(pieces.flatMap(band));
@@ -102,6 +104,7 @@
   }
 
   function strips(figure, chosen, metric) {
+    if (view.single.includes(metric)) return gap(figure, `A run has one value of ${named(metric)}, and no samples of it.`);
     const own = chosen.measurements.find((one) => one.metric === metric);
     if (!own?.processes.some(([count]) => count)) return gap(figure, own?.refused || `No ${named(metric)} was measured.`);
     const least = view.floors[metric], known = own.processes.filter(([count]) => count), rows = own.processes.length, count = known.reduce((sum, one) => sum + one[0], 0);
@@ -135,7 +138,7 @@
   function show() {
     const wanted = prism.state(), name = wanted.get("case");
     const chosen = view.cases.find((one) => one.name === name) || view.cases.find((one) => one.name === view.largest) || view.cases[0];
-    const metrics = chosen.measurements.map((one) => one.metric);
+    const metrics = chosen.measurements.map((one) => one.metric).concat(view.single.filter((one) => series(chosen.name, `${one} kernel`).length));
     const metric = metrics.includes(wanted.get("metric")) ? wanted.get("metric") : metrics[0] || "cold_time";
     const [cases, list] = chooser.querySelectorAll("select");
     cases.value = chosen.name;

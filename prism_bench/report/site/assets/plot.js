@@ -20,9 +20,12 @@
   };
   const SMALL = [[1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
   const LARGE = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""]];
+  const COUNTED = { code_bytes: " B", registers: "" }; // exact, so no digit is dropped
+  const counted = (unit) => (value) => `${value.toLocaleString("en")}${unit}`;
   const words = {
+    exact: (metric) => COUNTED[metric] !== undefined,
     time: scaled(SMALL, "s"),
-    of: (metric) => scaled(SMALL, metric === "energy" ? "J" : "s"),
+    of: (metric) => COUNTED[metric] === undefined ? scaled(SMALL, metric === "energy" ? "J" : "s") : counted(COUNTED[metric]),
     whole: scaled(SMALL, "s", (value) => value.toPrecision(3)), // as a column of a table has it
     rate: (unit) => scaled(LARGE, unit),
     share: (value) => `${Math.round(value * 100)} %`,

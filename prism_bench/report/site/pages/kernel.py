@@ -28,6 +28,7 @@ from prism_bench.report.site.data_files import resources
 from prism_bench.report.site.page import Page, kernel_page
 from prism_bench.report.view import CaseView, table_of
 from prism_bench.spec.kernel import KernelSpec
+from prism_bench.spec.metric import CODE
 from prism_bench.spec.workload import LABELS
 
 
@@ -81,6 +82,7 @@ def _page(
         "peaks": unmeasured_peaks(context.record.machine, context.reading.limits, kinds),
         "floors": dict(context.reading.limits.floors),
         "largest": opened and opened.name,
+        "single": list(CODE),
         "noise": _noise(context, [view.case.name for view in case_views]),
         "cases": [drawn_case(context, *both) for both in zip(case_views, cases, strict=True)],
     }
