@@ -92,7 +92,7 @@ def test_every_change_of_the_size_of_code_is_a_step(shell, sizes):
     assert 1 == found.code
     assert "k[n=100], code bytes: worse by 0.39 % (4,096 B -> 4,112 B) since 2026-01-06" in found.out
     assert "the machine code changed" in found.out
-    assert "code_bytes: exact, one value per record: every change is a step" in found.out
+    assert "code_bytes: exact, one value per record: a step needs no confirmation" in found.out
     assert 0 == shell("trend", "--metric", "code_bytes", "--least", "0.01").code
     (step,) = shell("trend", "--metric", "code_bytes", "--json").json["steps"]
     assert (4096, 4112) == (step["before"], step["after"])

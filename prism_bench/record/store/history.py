@@ -218,12 +218,12 @@ class History:
 
     @cached_property
     def points(self) -> "pandas.DataFrame":
-        """The points of all records, one row per measurement with samples; they may be many: see `part`.
+        """The points of all records: a row for each measurement with samples and each single value; see also `part`.
 
         Columns: `record` (the place in `records`), `case`, `metric`, `subject`, `code`, `build` (language, compiler and
-        source, as JSON), `doubt` (categories), `value` (median, s), `clock` (mean SM clock, Hz; 0 if unread),
-        `samples`, `throttled`. `doubt` is empty where the point can be trusted. Raise a ResultsError for a shard that
-        is damaged.
+        source, as JSON), `doubt` (categories), `value` (median, in the metric's unit), `clock` (mean SM clock, Hz; 0
+        if unread), `samples`, `throttled`. `doubt` is empty where the point can be trusted. Raise a ResultsError for a
+        shard that is damaged.
         """
         import pandas
 

@@ -74,6 +74,7 @@ NUMBERS = {"value": "f8", "clock": "f4", "samples": "i4", "throttled": "i4"}
 Columns = Mapping[str, Sequence[Any]]  # text or numbers, by column
 _Row = tuple[str, str, str, str, str, str, str, float, float, int, int]
 Anchors = dict[str, dict[str, dict[str, float]]]
+_LEAST = 1e-12  # of a single value
 _MOST, _HIGHEST_CLOCK = 2**31 - 1, 1e30  # what the types of the columns hold
 
 
@@ -187,16 +188,16 @@ def utc(text: str) -> str:
 def single_values(case: CaseFile) -> Iterator[tuple[str, float]]:
     """Yield metric and value of what a case with samples has one value of: its code, and the energy of earlier records.
 
-    Zero is left out: a series is tested by the ratios of its values.
+    Zero, and what no compiler or launch takes, is left out: a series is tested by the ratios of its values.
     """
     if any(group.counts for measurement in case.measurements for group in measurement.processes):
         for metric in CODE:
-            if (value := case.code.get(metric) or 0) > 0:
+            if (value := case.code.get(metric) or 0) > _LEAST:
                 yield metric, float(value)
     of_kernel = [measurement for measurement in case.measurements if measurement.subject == "kernel"]
     if not any(measurement.metric == "energy" for measurement in of_kernel):
         joules = (measurement.energy.joules for measurement in of_kernel if measurement.energy)
-        yield from (("energy", value) for value in joules if value)
+        yield from (("energy", value) for value in joules if value and value > _LEAST)
 
 
 def _code_words(case: CaseFile) -> tuple[str, str]:

@@ -85,7 +85,7 @@ def _note(check: GateCheck, also: Sequence[str]) -> Text:
 _TREND_STYLES = {"bad": "bold red", "note": "yellow"}
 _REASONS = 8
 _NATURE = {  # of a metric with one value per record, by whether it is exact
-    True: "exact, one value per record: every change is a step",
+    True: "exact, one value per record: a step needs no confirmation",
     False: "noisy, one value per compilation: a step needs three that agree, after eight before it",
 }
 

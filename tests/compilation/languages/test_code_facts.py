@@ -41,6 +41,16 @@ def test_a_record_names_compiler_source_size_and_time(request_for):
     assert facts["compile_seconds"] > 0
 
 
+def test_code_from_the_cache_keeps_the_time_that_filled_it(request_for, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    try:
+        first, second = build(request_for), build(request_for)
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    assert [False, True] == [kernel.cached for built in (first, second) for kernel in built.kernels.values()]
+    assert first.seconds == second.seconds > 0, "a trend counts an equal time of equal code as one measurement"
+
+
 def test_settings_of_a_compiler_are_those_of_its_environment_that_may_change_code():
     read = {"TRITON_PTXAS_PATH": "/opt/ptxas", "DISABLE_PTXAS_OPT": "1"}
     other = {"TRITON_CACHE_DIR": "/tmp/kept", "TRITON_HOME": "/tmp", "NUMBA_OPT": "0", "HOME": "/root"}
