@@ -9,7 +9,7 @@ import pytest
 from prism_bench.report.site.page import MENU
 from tests.report.site.browser import CONTRASTS, OVERLAPS, keep, opened, settled, window
 from tests.report.site.pages import nights, site_of
-from tests.report.synthetic import gpu_record
+from tests.report.synthetic import case_result, gpu_record, record_of
 
 PAGES = (*MENU, "kernels/softmax", "kernels/null")
 LIMIT = 500_000  # bytes of the first page with all that it loads
@@ -307,3 +307,24 @@ def test_without_a_script_the_fixed_comparisons_stand_and_the_gap_is_explained(b
         page.goto((site / "compare.html").as_uri())
         assert "Choosing needs JavaScript" in page.locator("#pair .missing").first.inner_text()
         assert page.locator("#cases-1").is_visible() and not page.locator("#pair-cases").is_visible()
+
+
+def test_the_size_of_code_is_drawn_with_a_level_for_every_value(page, tmp_path, monkeypatch):
+    monkeypatch.setenv("PRISM_BENCH_CACHE", str(tmp_path / "cache"))
+    sizes = (74624, 74624, 74640, 74640, 74624)
+    records = [
+        record_of(
+            case_result("k", times={"cold_time": 1e-5}, code={"sass": str(size), "code_bytes": size}),
+            created=f"2026-01-{day:02d}T03:00:00",
+        )
+        for day, size in enumerate(sizes, 1)
+    ]
+    opened(page, site_of(tmp_path, *records), "kernels/k", "metric=code_bytes")
+    page.wait_for_selector("figure[data-plot=trend] svg .level", state="attached")
+    assert ["cold time", "code bytes"] == page.get_by_label("Metric").locator("option").all_inner_texts()
+    figure = page.locator("figure[data-plot=trend]")
+    assert 3 == figure.locator("svg .level").count()
+    assert "exact: one value per run, and every change is a step" in figure.inner_text()
+    assert "74,640 B" in figure.inner_text()
+    assert "A run has one value of code bytes" in page.locator("figure[data-plot=strips]").inner_text()
+    assert [] == page.problems
