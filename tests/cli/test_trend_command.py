@@ -95,7 +95,7 @@ def test_every_change_of_the_size_of_code_is_a_step(shell, sizes):
     assert "code_bytes: exact, one value per record: a step needs no confirmation" in found.out
     assert 0 == shell("trend", "--metric", "code_bytes", "--least", "0.01").code
     (step,) = shell("trend", "--metric", "code_bytes", "--json").json["steps"]
-    assert (4096, 4112) == (step["before"], step["after"])
+    assert (4096, 4112, True) == (step["before"], step["after"], step["exact"])
 
 
 def test_a_compile_time_counts_once_for_each_compilation(shell, sizes):

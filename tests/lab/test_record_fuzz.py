@@ -16,6 +16,7 @@ from prism_bench.record import store
 from prism_bench.record.schema import checked
 from prism_bench.record.store.points import points_in
 from prism_bench.record.store.records import text_at
+from prism_bench.spec.metric import CODE
 from prism_bench.workflows.compile_table import table_text
 from prism_bench.workflows.exported import exported
 
@@ -45,12 +46,14 @@ def ask(bench, monkeypatch):
 
 
 def points(record):
-    """What the quick reader says of a record, by case, metric and subject: the median, and whether it is trusted."""
+    """Return what the quick reader says of a record's measurements: the median, and whether it is trusted."""
     _, columns = points_in(record, "file")
     names = ("case", "metric", "subject")
     keys = zip(*(columns[name] for name in names), strict=True)
     return {
-        key: (value, doubt == "") for key, value, doubt in zip(keys, columns["value"], columns["doubt"], strict=True)
+        key: (value, doubt == "")
+        for key, value, doubt in zip(keys, columns["value"], columns["doubt"], strict=True)
+        if key[1] not in (*CODE, "energy")
     }
 
 

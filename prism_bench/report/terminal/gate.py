@@ -133,7 +133,7 @@ def trend_json(trend: Trend, history: History, recent: int = RECENT) -> dict[str
             {**vars(shift.finding(recent)), "cases": list(shift.cases), "metrics": list(shift.metrics)}
             for shift in shifts(trend.steps)
         ],
-        "steps": [{**asdict(step), "ratio": step.ratio} for step in trend.steps],
+        "steps": [{**asdict(step), "ratio": step.ratio, "exact": is_exact(step.key.metric)} for step in trend.steps],
         "breakpoints": [asdict(point) for point in trend.breakpoints],
         "set_aside": dict(trend.aside),
         "order": history.unordered,

@@ -62,7 +62,7 @@
       const inside = own.filter(([run]) => run >= from && run < to).map(([, value]) => value);
       return noise ? [level * (1 - noise), level * (1 + noise)] : [Math.min(level, ...inside), Math.max(level, ...inside)];
     };
-    caption.querySelector("[data-band]").textContent = words.exact(metric) ? "exact: one value per run, and every change is a step" : noise ? `within ±${percent(noise)} of the level, which this machine cannot tell from noise` : "lowest to highest run of the level; no noise floor was measured";
+    caption.querySelector("[data-band]").textContent = words.exact(metric) ? "exact: one value per run, and every change is a step" : view.single.includes(metric) ? "noisy, one value per compilation: lowest to highest of the level" : noise ? `within ±${percent(noise)} of the level, which this machine cannot tell from noise` : "lowest to highest run of the level; no noise floor was measured";
     caption.querySelector("[data-peer]").hidden = !other.length;
     caption.querySelector("[data-peer] span").textContent = peer || "";
     const outer = [...own, ...other, ...(aside ? [aside] : [])], all = outer.map(([, value]) => value).concat(pieces.flatMap(band));
