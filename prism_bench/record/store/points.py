@@ -123,7 +123,7 @@ def points_in(record: RecordFile, file: str) -> tuple[Facts, Columns]:
     guess = f"imported without {options}, and its file does not have it" if options else ""
     rows = [row for case in record.cases for row in _rows(case, owners.of(case), guess)]
     rows += [
-        (case.name, metric, "kernel", *_code_words(case), guess, owners.of(case), shown(value), 0.0, 1, 0)
+        (case.name, metric, "kernel", *_code_words(case), guess or _bad(case), owners.of(case), shown(value), 0.0, 1, 0)
         for case in record.cases
         for metric, value in single_values(case)
     ]
@@ -238,10 +238,15 @@ def _median(ordered: Sequence[float]) -> float:
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
+def _bad(case: CaseFile) -> str:
+    """Return why nothing of the case is trusted; empty if it ran well."""
+    return "" if case.status == "ok" else f"the case is {case.status}: {case.reason or 'the record gives no reason'}"
+
+
 def _doubt(case: CaseFile, measurement: MeasurementFile, ordered: Sequence[tuple[list[int], float]]) -> str:
     """Return why the measurement, with samples `ordered`, is not trusted, as `impossible` does; empty if it is."""
-    if case.status != "ok":
-        return f"the case is {case.status}: {case.reason or 'the record gives no reason'}"
+    if bad := _bad(case):
+        return bad
     if not measurement.valid:
         return measurement.reason or "invalid; the record gives no reason"
     for counts, unit in ordered:

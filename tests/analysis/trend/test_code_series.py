@@ -1,6 +1,7 @@
 """Series of one value per record: exact counts of the compiler, whose every change is a step, and its noisy time."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -8,12 +9,13 @@ from prism_bench.analysis.trend import steps, trend
 from prism_bench.analysis.trend.causes import findings, shifts
 from prism_bench.analysis.trend.series import chosen, require_metrics, series_of
 from prism_bench.errors import UsageError
+from prism_bench.record.measurement import Energy
 from prism_bench.record.run_record import encode
 from prism_bench.record.schema import checked
 from prism_bench.record.store.points import details_in, points_in
 from prism_bench.spec.metric import CODE, is_exact, is_host_time, value_text
 from tests.analysis.trend.histories import history, row, series
-from tests.report.synthetic import case_result, record_of
+from tests.report.synthetic import case_result, measurement, record_of
 
 SIZE = 4096.0
 
@@ -125,6 +127,21 @@ def test_a_record_has_a_point_for_each_value_of_a_timed_case():
     details = details_in(record)
     assert {3} == {len(column) for column in details.values()}
     assert [4096.0] == details["processes"][1].tolist()
+
+
+def test_the_code_of_a_wrong_kernel_is_set_aside():
+    wrong = case_result("k", code=CODED, times={"cold_time": 1e-3}, status="wrong", reason="y[0] is 7")
+    _, columns = points_in(checked(encode(record_of(wrong)), "r"), "r")
+    assert ["the case is wrong: y[0] is 7"] * 3 == columns["doubt"]
+
+
+def test_the_energy_of_a_record_that_measured_it_with_the_hot_time_has_a_point():
+    hot = replace(measurement("hot_time", 1e-3), energy=Energy(joules=0.4))
+    _, columns = points_in(checked(encode(record_of(case_result("k", measurements=(hot,)))), "r"), "r")
+    assert [("hot_time", 1e-3), ("energy", 0.4)] == [
+        (metric, pytest.approx(value, rel=0.1))
+        for metric, value in zip(columns["metric"], columns["value"], strict=True)
+    ]
 
 
 def test_a_known_metric_without_a_record_is_not_called_unknown():
