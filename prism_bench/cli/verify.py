@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NAME = "verify"
 BACKENDS = ("numpy_reference", "emulator", "cuda")
+_OF_REFERENCES = ("numpy_reference", "null")  # backends that run no kernel
 
 
 def command(
@@ -54,7 +55,7 @@ def command(
     every = BACKENDS[1:] if bitwise else BACKENDS
     if bitwise:
         options.refuse(
-            {f"--backend {backend}": backend == BACKENDS[0]}, "it runs no kernel; leave it out with --bitwise"
+            {f"--backend {backend}": backend in _OF_REFERENCES}, "it runs no kernel; leave it out with --bitwise"
         )
     names = [name for name in ([backend] if backend else every) if _works(name, bool(backend), json)]
     kernels, patterns = options.open_catalogue(catalogue), options.patterns(cases, filter)

@@ -6,12 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from prism_bench.cli import verify
 from prism_bench.workflows.bitwise import equal_boards
 
 PLANTED, TUNABLE = (Path(__file__).parent.parent / name for name in ("bits", "tunable"))
 
 
-def test_what_nobody_promised_is_reported_and_ends_with_0(shell, toys, script):
+@pytest.fixture
+def played(monkeypatch):
+    """The null backend, which is refused because it runs no kernel, plays one that does."""
+    monkeypatch.setattr(verify, "_OF_REFERENCES", ())
+
+
+def test_what_nobody_promised_is_reported_and_ends_with_0(shell, toys, script, played):
     script({"double*": {"peers": {"cupy": {"skips": True}}}})
     found = shell("verify", *toys, "double", "--backend", "null", "--bitwise")
     assert 0 == found.code, found.out
@@ -20,7 +27,7 @@ def test_what_nobody_promised_is_reported_and_ends_with_0(shell, toys, script):
     assert "    unknown: the code of a library was not looked at" in found.out
 
 
-def test_json_has_every_check(shell):
+def test_json_has_every_check(shell, played):
     found = shell("verify", "--catalogue", TUNABLE, "tripled", "--backend", "null", "--bitwise", "--json")
     assert 0 == found.code
     (case,) = (case for case in found.json if case["name"] == "tripled[n=1000]")
@@ -33,7 +40,7 @@ def test_json_has_every_check(shell):
     ]
 
 
-def test_peers_have_a_row_each(shell, toys, script):
+def test_peers_have_a_row_each(shell, toys, script, played):
     script({"double*": {"peers": {"cupy": {}, "torch": {"raises": "no device"}}}})
     found = shell("verify", *toys, "double", "--backend", "null", "--bitwise")
     assert 0 == found.code
@@ -41,7 +48,7 @@ def test_peers_have_a_row_each(shell, toys, script):
     assert re.search(r"double\[n=1000\] peer:torch +- ", found.out)
 
 
-def test_a_peer_that_ends_its_process_is_left_out_and_the_kernel_is_checked(shell, toys, script):
+def test_a_peer_that_ends_its_process_is_left_out_and_the_kernel_is_checked(shell, toys, script, played):
     script({"double*": {"peers": {"cupy": {"crash": True}, "torch": {}}}})
     found = shell("verify", *toys, "double", "--backend", "null", "--bitwise", "--json")
     assert 0 == found.code
@@ -51,13 +58,14 @@ def test_a_peer_that_ends_its_process_is_left_out_and_the_kernel_is_checked(shel
     assert checks[None, "repeated"]["same"] and checks["peer:torch", "repeated"]["same"]
 
 
-def test_without_a_kernel_that_runs_the_command_ends_with_2(shell, toys):
-    found = shell("verify", *toys, "--bitwise", "--backend", "numpy_reference")
-    assert 2 == found.code
-    assert "prism-bench: --backend numpy_reference: it runs no kernel; leave it out with --bitwise\n" == found.err
+@pytest.mark.parametrize("backend", ["numpy_reference", "null"])
+def test_without_a_kernel_that_runs_the_command_ends_with_2(shell, toys, backend):
+    found = shell("verify", *toys, "--bitwise", "--backend", backend)
+    assert (2, "") == (found.code, found.out)
+    assert f"prism-bench: --backend {backend}: it runs no kernel; leave it out with --bitwise\n" == found.err
 
 
-def test_a_kernel_without_outputs_ends_with_2(shell, toys):
+def test_a_kernel_without_outputs_ends_with_2(shell, toys, played):
     found = shell("verify", *toys, "nothing", "--bitwise", "--backend", "null")
     assert 2 == found.code
     assert "--bitwise: no case with an output was right" in found.err
