@@ -1,6 +1,6 @@
 """`prism-bench compile`: whether every kernel compiles, for which architectures, and with which resources."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -13,7 +13,7 @@ from prism_bench.io import project
 if TYPE_CHECKING:
     from prism_bench.backends import Backend
     from prism_bench.catalogue import Catalogue
-    from prism_bench.workflows.compile_table import CodeComparison, SourceCuts
+    from prism_bench.workflows.compile_table import CodeComparison, Complaint, SourceCuts
     from prism_bench.workflows.toolchains import ChangedOnDevice, ToolchainComparison
 
 NAME = "compile"
@@ -67,7 +67,7 @@ def command(
         chosen = options.patterns(cases, filter), arch
         _end_toolchains(toolchains, options.open_catalogue(catalogue), chosen, fail_on_change=fail_on_change, json=json)
     from prism_bench.compilation.program import require_known
-    from prism_bench.report.terminal.verification import compile_json, compile_table, complaint_lines, cuts_json
+    from prism_bench.report.terminal.verification import compile_json, compile_table, cuts_json
     from prism_bench.workflows import compile_table as check
 
     kernels, patterns = options.open_catalogue(catalogue), options.patterns(cases, filter)
@@ -93,11 +93,23 @@ def command(
         options.print_json({**compile_json(rows, [*complaints, *grown], left_out), **shown})
     else:
         options.out().print(compile_table(rows, architectures))
-        for line in check.together(left_out):
-            options.line(line, "dim")
-        for line in (*complaint_lines(complaints), *(f"{growth.kernel}: {growth.message}" for growth in grown)):
-            options.line(line, "red")
+        _print_findings(left_out, complaints, grown)
+        if stored and not write:
+            options.line(f"{table}: {check.compared_text(rows, stored, grown)}")
     raise SystemExit(1 if complaints or grown or kernels.problems else 0)
+
+
+def _print_findings(
+    left_out: "Iterable[Complaint]", complaints: "Sequence[Complaint]", grown: "Iterable[Complaint]"
+) -> None:
+    """Print what was left out, then what does not compile or launch, and what got worse, in red."""
+    from prism_bench.report.terminal.verification import complaint_lines
+    from prism_bench.workflows.compile_table import together
+
+    for line in together(left_out):
+        options.line(line, "dim")
+    for line in (*complaint_lines(complaints), *(f"{growth.kernel}: {growth.message}" for growth in grown)):
+        options.line(line, "red")
 
 
 def _end_toolchains(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from prism_bench.compilation.cubin import lowered_names
-from prism_bench.errors import BackendUnavailable, CompilationFailed
+from prism_bench.errors import BackendUnavailable, CompilationFailed, UsageError
 from prism_bench.io.installation import pip_install
 from prism_bench.io.workers import run_program
 
@@ -32,7 +32,11 @@ def toolchain_folder() -> Path | None:
 
 def added_options() -> tuple[str, ...]:
     """Return the options that PRISM_BENCH_NVRTC_OPTIONS adds to those of every source."""
-    return tuple(shlex.split(os.environ.get(NVRTC_OPTIONS, "")))
+    text = os.environ.get(NVRTC_OPTIONS, "")
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise UsageError(f"{NVRTC_OPTIONS}: '{text}' is no list of options: {error}") from None
 
 
 def nvrtc_libraries(folder: Path) -> list[Path]:
@@ -44,6 +48,7 @@ def nvrtc_libraries(folder: Path) -> list[Path]:
 
 # Machine code or PTX (None if the compiler refused), mangled names by entry, and the compiler's log.
 Compilation = tuple[bytes | None, dict[str, str], str]
+_EMPTY = 'extern "C" __global__ void empty() {}\n'
 
 
 def missing() -> str:
@@ -88,6 +93,26 @@ def load() -> Bindings:
         except (ImportError, OSError, RuntimeError):
             continue
     raise BackendUnavailable(missing())
+
+
+def options_refusal(architectures: Iterable[str]) -> str | None:
+    """Return why NVRTC compiles nothing with the added options, which is no defect of a kernel; None if it compiles.
+
+    An empty kernel is compiled, for the first of the architectures that NVRTC knows.
+    """
+    options = added_options()
+    try:
+        nvrtc = load()
+    except BackendUnavailable:  # what needs NVRTC reports that
+        return None
+    known = [name for name in architectures if int(name.rstrip("af")) in nvrtc.architectures()]
+    if not options or not known:
+        return None
+    code, _, log = nvrtc.compile(_EMPTY, "empty.cu", (), (f"-arch=sm_{known[0]}", *options))
+    if code is not None or _NO_HEADER.search(log):  # the header may be in the folder of a kernel
+        return None
+    lines = [line for line in log.strip("\0\n ").splitlines() if "warning" not in line]
+    return f"NVRTC compiles nothing with {shlex.join(options)}: {(lines or ['it gave no reason'])[0]}"
 
 
 class _CupyBindings(Bindings):

@@ -15,6 +15,7 @@ from prism_bench.analysis.build_identity import BuildIdentity, build_change
 from prism_bench.analysis.compare.selection import ChangeReason, SelectedCase
 from prism_bench.catalogue import Catalogue
 from prism_bench.compilation import nvrtc_version
+from prism_bench.compilation.compilers import NVRTC_OPTIONS, options_refusal
 from prism_bench.compilation.cubin import ElfEntry, Resources, code_bytes, elf_entries
 from prism_bench.compilation.host_source.device_side import Cut
 from prism_bench.compilation.languages import BuildRequest, BuiltCode, build, build_request, language, request_of
@@ -110,8 +111,11 @@ def compile_check(
 
     Return the rows, and a complaint for each launch that raises or that devices refuse, and for each source or entry
     that does not compile; the other entries have their rows. A launch that devices of only some of the architectures
-    refuse is no defect: a note is added to `elsewhere`. Raises BackendUnavailable if NVRTC is missing.
+    refuse is no defect: a note is added to `elsewhere`. Raises BackendUnavailable if NVRTC is missing, and UsageError
+    if it refuses the options of the environment.
     """
+    if refusal := options_refusal(architectures):
+        raise UsageError(f"{NVRTC_OPTIONS}: {refusal}")
     failures: dict[Complaint, dict[str, None]] = {}  # with the architectures of each
     jobs: list[BuildRequest] = []
     for architecture in architectures:
@@ -440,7 +444,7 @@ def worsened(
     complaints = []
     for row in rows:
         old = before.get(row.key)
-        if old and old.compiler and old.compiler != row.compiler:
+        if old and _is_of_another_compiler(old, row):
             continue
         name = f"{row.entry} on sm_{row.architecture}"
         if row.spill_bytes > (old.spill_bytes if old else 0):
@@ -451,6 +455,23 @@ def worsened(
             taken = f"{name} takes {count_text(row.registers, 'register')}, {old.registers} before"
             complaints.append(Complaint(row.kernel, f"{taken}: {step}" if step else taken))
     return complaints
+
+
+def compared_text(rows: Iterable[CompileRow], stored: Iterable[CompileRow], grown: Iterable[Complaint]) -> str:
+    """Return how many of the compiled kernels were compared with stored rows, and how many of them got worse."""
+    before = {row.key: row for row in stored}
+    rows = list(rows)
+    compiled = {row.kernel for row in rows}
+    compared = {row.kernel for row in rows if row.key in before and not _is_of_another_compiler(before[row.key], row)}
+    worse = len({growth.kernel for growth in grown})
+    text = f"{count_text(len(compared), 'kernel')} compared, {worse or 'none'} worse"
+    others = len(compiled - compared)
+    return f"{text}; {count_text(others, 'kernel')} without a comparable row" if others else text
+
+
+def _is_of_another_compiler(old: CompileRow, row: CompileRow) -> bool:
+    """Return whether another version of a language's compiler made the stored row."""
+    return bool(old.compiler) and old.compiler != row.compiler
 
 
 def read_table(path: Path) -> list[CompileRow]:

@@ -25,7 +25,7 @@ from prism_bench.analysis.compare.comparison import RecordComparison
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.compilation import nvrtc_architectures, nvrtc_version
-from prism_bench.compilation.compilers import NVRTC_OPTIONS, TOOLCHAIN, nvrtc_libraries
+from prism_bench.compilation.compilers import NVRTC_OPTIONS, TOOLCHAIN, added_options, nvrtc_libraries, options_refusal
 from prism_bench.compilation.languages import BuildRequest, BuiltCode, build_request
 from prism_bench.compilation.languages.language import language, names
 from prism_bench.compilation.listing import CompiledEntry, EntryDifference, code_differences
@@ -362,7 +362,7 @@ def compare_toolchains(
 ) -> list[ToolchainComparison]:
     """Return what changes from the first to the second toolchain of each pair, which are `opened`.
 
-    Raise UsageError if the chosen kernels have none in a toolchain's language.
+    Raise UsageError if the chosen kernels have none in a toolchain's language, or its options are refused.
     """
     outcomes: dict[NamedToolchain, dict[BuildRequest, _Outcome]] = {}
     for toolchain in dict.fromkeys(toolchain for pair in pairs for toolchain in pair):
@@ -370,12 +370,21 @@ def compare_toolchains(
         jobs = [job for job in _requests(catalogue, filters, architectures) if job.language == toolchain.language]
         if not jobs:
             raise UsageError(f"--toolchains {toolchain.name}: none of the chosen kernels is compiled by it")
+        _require_options(toolchain, architectures)
         outcomes[toolchain] = dict(zip(jobs, on_all_cores(_compiled, jobs, toolchain.variables or None), strict=True))
     comparisons: list[ToolchainComparison] = []
     for pair in pairs:
         report(f"comparing {pair[0].name} with {pair[1].name}")
         comparisons.append(_compared(pair, (outcomes[pair[0]], outcomes[pair[1]]), catalogue, filters))
     return comparisons
+
+
+def _require_options(toolchain: NamedToolchain, architectures: Sequence[str]) -> None:
+    """Raise UsageError for options with which the toolchain compiles nothing, its own or those of the environment."""
+    if toolchain.language == CUDA and (toolchain.options or added_options()):
+        (refusal,) = on_all_cores(options_refusal, [tuple(architectures)], toolchain.variables or None)
+        if refusal:
+            raise UsageError(f"{f'--toolchains {toolchain.name}' if toolchain.options else NVRTC_OPTIONS}: {refusal}")
 
 
 def _requests(catalogue: Catalogue, filters: Sequence[str], architectures: Sequence[str]) -> list[BuildRequest]:

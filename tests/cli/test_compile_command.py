@@ -45,7 +45,11 @@ def test_json_holds_the_entries_and_nothing_else(nvrtc, shell, toys):
 def test_growth_against_the_stored_table_ends_with_1_and_is_told(nvrtc, shell, toys, tmp_path):
     table = tmp_path / "reports" / "compile" / "resources.csv"
     assert 0 == shell("compile", *toys, "--write").code
-    assert 0 == shell("compile", *toys).code
+    found = shell("compile", *toys)
+    assert (0, True) == (
+        found.code,
+        found.out.endswith("\nreports/compile/resources.csv: 3 kernels compared, none worse\n"),
+    )
     text = table.read_text().splitlines()
     kernel, entry, architecture, _, *rest = text[1].split(",")
     table.write_text("\n".join([text[0], ",".join([kernel, entry, architecture, "1", *rest]), *text[2:]]))
@@ -53,6 +57,12 @@ def test_growth_against_the_stored_table_ends_with_1_and_is_told(nvrtc, shell, t
     assert 1 == found.code
     assert f"{kernel}: {entry} on sm_{architecture} takes " in found.out
     assert "registers, 1 before" in found.out
+    assert found.out.endswith("\nreports/compile/resources.csv: 3 kernels compared, 1 worse\n")
+
+
+def test_kernels_that_the_stored_table_lacks_are_counted(nvrtc, shell, toys):
+    assert 0 == shell("compile", *toys, *HOPPER, "--write", "--filter", "triple").code
+    assert "1 kernel compared, none worse; 2 kernels without a comparable row\n" in shell("compile", *toys, *HOPPER).out
 
 
 def test_an_update_by_a_variants_name_keeps_its_kernels_other_entries(nvrtc, shell, toys, tmp_path):

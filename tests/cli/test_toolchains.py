@@ -10,7 +10,7 @@ import pytest
 from prism_bench.analysis.compare.comparison import ComparedCase, RecordComparison
 from prism_bench.catalogue import discover
 from prism_bench.compilation import nvrtc_version
-from prism_bench.compilation.compilers import include_folders
+from prism_bench.compilation.compilers import NVRTC_OPTIONS, include_folders
 from prism_bench.errors import BackendUnavailable, UsageError
 from prism_bench.io.files import cache_folder
 from prism_bench.workflows import toolchains
@@ -144,6 +144,38 @@ def test_a_mistake_ends_with_2_and_one_line(shell, kernels, text, words):
     found = shell("compile", "--catalogue", kernels, "--toolchains", *more)
     assert (2, 1, "") == (found.code, found.err.count("\n"), found.out)
     assert words in found.err
+
+
+@pytest.mark.parametrize("text", ["installed,installed --nonsense", "installed --nonsense,installed"])
+def test_an_option_that_nvrtc_refuses_ends_with_2(shell, kernels, text):
+    found = shell("compile", "--catalogue", kernels, "--arch", "90", "--toolchains", text)
+    assert (2, 1, "") == (found.code, found.err.count("\n"), found.out)
+    assert "--toolchains installed --nonsense: NVRTC" in found.err
+    assert "unrecognized option --nonsense" in found.err
+
+
+@pytest.mark.parametrize("text", ["--nonsense", "--ptxas-options=--nonsense", "--nonsense '"])
+@pytest.mark.parametrize("toolchains", [(), ("--toolchains", "installed --maxrregcount=24,installed")])
+def test_an_option_of_the_environment_that_nvrtc_refuses_ends_with_2(shell, kernels, monkeypatch, text, toolchains):
+    monkeypatch.setenv(NVRTC_OPTIONS, text)
+    found = shell("compile", "--catalogue", kernels, "--arch", "90", *toolchains)
+    assert (2, 1, "") == (found.code, found.err.count("\n"), found.out)
+    assert f"{NVRTC_OPTIONS}: " in found.err
+
+
+def test_a_header_that_an_option_includes_is_looked_for_next_to_the_kernel(shell, kernels, monkeypatch):
+    monkeypatch.setenv(NVRTC_OPTIONS, "--pre-include=before.cuh")
+    (kernels / "own" / "before.cuh").write_text("#define BEFORE\n")
+    assert 0 == shell("compile", "--catalogue", kernels, "--arch", "90").code
+
+
+def test_an_option_of_a_spec_that_nvrtc_refuses_is_no_regression(shell, kernels):
+    spec = (kernels / "own" / "triple.py").read_text()
+    (kernels / "own" / "triple.py").write_text(spec.replace('entry="tripled"', 'entry="tripled", options=("-odd",)'))
+    words = ("compile", "--catalogue", kernels, "--arch", "90", "--toolchains", "installed,installed --maxrregcount=24")
+    found = shell(*words, "triple")
+    assert (2, "") == (found.code, found.out)
+    assert "no kernel was compiled by both toolchains" in found.err
 
 
 def test_a_release_that_cannot_be_fetched_ends_with_2_and_leaves_nothing(shell, kernels, empty_cache):
