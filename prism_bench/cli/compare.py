@@ -290,6 +290,8 @@ def _of_builds(
 
     names = words_of(*operands, choice.catalogue)
     place.require(effort)
+    if judge.metric == "energy" and not place.fleet:
+        measuring.require_energy(place.backend, "--metric energy")
     judge = replace(judge, names=_short(names), rules=replace(judge.rules, looks=len(looks)))
     with opened(names, choice) as sides:
         selection = _selection(place, sides, option)

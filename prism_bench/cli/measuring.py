@@ -381,6 +381,15 @@ class FleetPlace(Protocol):
         ...
 
 
+def require_energy(backend: DescribedBackend, option: str) -> None:
+    """Raise BackendUnavailable where the device of an open backend has no energy counter, before it is measured."""
+    from prism_bench.errors import BackendUnavailable
+    from prism_bench.monitor.energy import missing_counter
+
+    if reason := missing_counter(backend.name, backend.facts().get("uuid")):
+        raise BackendUnavailable(f"{option}: {reason}")
+
+
 def opened_fleet(
     fleet: str, workers: int | None, backend: str, catalogue: Path, *, quiet: bool
 ) -> AbstractContextManager[FleetPlace]:

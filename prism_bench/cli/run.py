@@ -1,6 +1,6 @@
 """`prism-bench run`: the main job."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -32,12 +32,15 @@ if TYPE_CHECKING:
     from prism_bench.catalogue import Catalogue
     from prism_bench.record.run_record import RunRecord
     from prism_bench.run import Carrier, Settings
+    from prism_bench.spec.case import Case
 
 NAME = "run"
 
 
 _PeersOption = Annotated[bool, typer.Option(help="Time the library peers next to the kernels.")]
-_EnergyOption = Annotated[bool, typer.Option(help="Measure the energy of one launch of S1.")]
+_EnergyOption = Annotated[
+    bool | None, typer.Option("--energy/--no-energy", help="Measure the energy of one launch of S1; default: on a GPU.")
+]
 
 
 def command(
@@ -53,7 +56,7 @@ def command(
     peers: _PeersOption = True,
     interval: measuring.IntervalOption = 1 / HERTZ,
     tuned: TunedOption = None,
-    energy: _EnergyOption = True,
+    energy: _EnergyOption = None,
     all: options.AllOption = False,
     part: options.PartOption = None,
     fleet: FleetOption = None,
@@ -80,11 +83,11 @@ def command(
     with ExitStack() as signals:
         if fleet is not None:  # a fleet is closed before a signal ends the command
             signals.enter_context(files.held())
-        place = nullcontext() if fleet is None else opened_fleet(fleet, workers, name, kernels.folder, quiet=json)
-        with place as boards:
+        with opened_fleet(fleet, workers, name, kernels.folder, quiet=json) if fleet else nullcontext() as boards:
             described = boards.backend if boards else opened
             assert described, "a backend is open here or on the boards"
             chosen = configured(share(listed, part) if part is not None else listed, described, tuned)
+            _remark_on_energies(described if energy and not boards else None, chosen.cases, settings)
             earlier = EarlierRecords(runs, described)
             settings = _informed(settings, earlier, described, lanes=lanes, all_first_calls=all)
             keep = files.Saver(_writing(output, runs, dict(chosen.facts)))
@@ -109,6 +112,23 @@ def _opened(backend: str | None, fleet: str | None, workers: int | None, *, quie
     if workers is not None:
         raise UsageError(f"--workers {workers}: it is for --fleet")
     return options.choose_backend(backend, quiet=quiet)
+
+
+def _remark_on_energies(backend: DescribedBackend | None, cases: "Sequence[Case]", settings: "Settings") -> None:
+    """Print why no energy of the cases will be measured on the open backend, if none will."""
+    from prism_bench.monitor.energy import missing_counter
+
+    watching = settings.watching
+    if backend is None:
+        return
+    if not any(case.label in watching.energy_labels for case in cases):
+        reason = f"of {', '.join(watching.energy_labels)} only, and no such case is chosen"
+    elif not watching.hertz and backend.name == "cuda":
+        reason = "with --interval 0 nobody reads the GPU's counter"
+    else:
+        reason = missing_counter(backend.name, backend.facts().get("uuid"))
+    if reason:
+        options.remark(f"--energy: no energies are measured: {reason}", "yellow")
 
 
 def _informed(
@@ -151,7 +171,7 @@ def _carrier(
     return carrier
 
 
-def _settings(count: int | None, interval: float, *, energy: bool, controls: bool) -> "Settings":
+def _settings(count: int | None, interval: float, *, energy: bool | None, controls: bool) -> "Settings":
     """Return the settings for that many processes, by default three; a range begins with those of controls.
 
     With controls, the first processes measure peers and copies too, which no verdict needs from each.
@@ -160,7 +180,7 @@ def _settings(count: int | None, interval: float, *, energy: bool, controls: boo
 
     first = START if count is None else int(count)
     most = count.most if isinstance(count, measuring.ProcessCount) else first
-    watching = Watching(hertz=1 / interval if interval else 0.0, energy=energy)
+    watching = Watching(hertz=1 / interval if interval else 0.0, energy=energy is not False)
     settings = Settings(processes=most, watching=watching)
     if not controls or first == most:
         return settings

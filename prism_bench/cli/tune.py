@@ -153,6 +153,8 @@ def _tune(
             "nothing is tuned: the backend numpy_reference runs references and launches no kernel; "
             "tune on a machine with a GPU"
         )
+    if least == "energy" and not place.fleet:
+        measuring.require_energy(place.backend, "--least energy")
     store = project.stored(measuring.STORE, project.current())
     tuning.require_readable(place.backend.facts(), store, noise)
     bench, chosen = _chosen(place.backend, kernels, names, label, timeout, least)

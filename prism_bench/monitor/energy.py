@@ -18,9 +18,10 @@ from statistics import fmean, median
 from time import perf_counter, sleep
 from typing import Protocol
 
-from prism_bench.errors import MeasurementInvalid
+from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.measure import Criterion
-from prism_bench.monitor.nvml import DeviceLost
+from prism_bench.monitor.nvml import DeviceLost, by_uuid, devices, opened
+from prism_bench.monitor.probe import Probe
 from prism_bench.record.measurement import Energy, Measurement
 from prism_bench.units import count_text, share_text
 
@@ -46,6 +47,29 @@ _STUDENT = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
     2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
+
+
+SLICE = "the energy counter is the whole GPU's, and this is a slice of it"
+
+
+def missing_counter(backend: str, uuid: str | None) -> str | None:
+    """Return why the energy of launches on the backend's device, a GPU with that UUID, is unknown; None if it is read.
+
+    The null backend's script has a counter for each case.
+    """
+    if backend == "null":
+        return None
+    if backend != "cuda":
+        return f"only a GPU has an energy counter, not the backend {backend}"
+    try:
+        with opened() as pynvml:
+            device = by_uuid(devices(pynvml), uuid) if uuid else None
+            if device is None:
+                return "no energy counter: NVML does not list this GPU"
+            joules = Probe(pynvml, device).energy()
+    except (BackendUnavailable, DeviceLost) as error:
+        return f"no energy counter: {error}"
+    return SLICE if device.is_slice else f"no energy counter: {joules}" if isinstance(joules, str) else None
 
 
 class Meter(Protocol):

@@ -19,7 +19,7 @@ from prism_bench.errors import MeasurementInvalid, VerificationFailed
 from prism_bench.measure import ClockGate, Criterion, sample
 from prism_bench.monitor import Blind, Rules, Sampler, remarks
 from prism_bench.monitor.energy import METRIC as ENERGY
-from prism_bench.monitor.energy import IdlePower, energy_per_launch, unknown
+from prism_bench.monitor.energy import SLICE, IdlePower, energy_per_launch, unknown
 from prism_bench.record.measurement import Evidence, Measurement, Sample
 from prism_bench.run.settings import Settings
 from prism_bench.run.verification import Entry, compare_outputs
@@ -171,7 +171,7 @@ class DeviceWatcher:
             reason = getattr(self._sampler, "reason", None)
             return [unknown(f"no energy counter: {reason}")] if reason else []
         if not board and self._sampler.probes[0].device.is_slice:
-            return [unknown("the energy counter is the whole GPU's, and this is a slice of it")]
+            return [unknown(SLICE)]
         if once.replay_seconds > _LONGEST_REPLAY:
             replay = time_text(once.replay_seconds)
             return [unknown(f"a replay of its graph takes {replay}, longer than a step of the energy counter")]

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from prism_bench.analysis.run_analysis import read
+from prism_bench.monitor.energy import missing_counter
 from prism_bench.record import store
 from prism_bench.report.view import case_views
+from tests.monitor.conftest import HOPPER
 
 RUN = ("run", "double", "--backend", "null", "--processes", "1", "-l", "S1")
 CASE = "double[n=100000]"
@@ -59,3 +61,43 @@ def test_five_percent_more_energy_is_found(shell, toys, script):
     (case,) = found.json["cases"]
     assert (1, "slower", "energy") == (found.code, case["verdict"], case["metric"])
     assert pytest.approx(1.05, rel=0.01) == case["ratio"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            ("--backend", "numpy_reference", "-l", "S1"),
+            "only a GPU has an energy counter, not the backend numpy_reference",
+        ),
+        (("--backend", "null", "-l", "S0"), "of S1 only, and no such case is chosen"),
+    ],
+)
+def test_a_run_that_is_asked_for_energies_and_has_none_names_the_reason(shell, toys, words, reason):
+    found = shell("run", "double", "--processes", "1", *words, *toys, "--energy")
+    assert (0, 1) == (found.code, found.err.count(f"--energy: no energies are measured: {reason}"))
+    assert "no energies" not in shell("run", "double", "--processes", "1", *words, *toys).err
+
+
+def test_an_energy_counter_is_missing_with_its_reason(gpus):
+    gpus.add(energy=None)
+    gpus.add(uuid="GPU-1")
+    assert "no energy counter: " in missing_counter("cuda", HOPPER["uuid"])
+    assert missing_counter("cuda", "GPU-1") is None
+    assert "does not list" in missing_counter("cuda", "GPU-2")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("tune", "-b", "emulator", "--least", "energy"),
+        ("compare", "double", "double:by_adding", "-b", "emulator", "--metric", "energy"),
+    ],
+)
+def test_a_backend_without_a_counter_is_refused_before_anything_is_measured(shell, toys, words, monkeypatch):
+    monkeypatch.setattr("prism_bench.io.workers.Conversation.ask", lambda *_: pytest.fail("something was measured"))
+    found = shell(*words, *toys)
+    assert 2 == found.code
+    assert (
+        f"prism-bench: {' '.join(words[-2:])}: only a GPU has an energy counter, not the backend emulator" in found.err
+    )
