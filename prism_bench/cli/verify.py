@@ -7,7 +7,7 @@ import typer
 from prism_bench.cli import options
 from prism_bench.cli.measuring import progress_bar
 from prism_bench.cli.options import CASE_SECONDS, TimeoutOption
-from prism_bench.errors import UsageError
+from prism_bench.errors import PrismBenchError, UsageError
 from prism_bench.units import count_text
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 NAME = "verify"
 BACKENDS = ("numpy_reference", "emulator", "cuda")
-_OF_REFERENCES = ("numpy_reference", "null")  # backends that run no kernel
+_OF_REFERENCES = ("numpy_reference", "null")  # backends
+_NO_KERNEL = "it runs no kernel; leave it out with --bitwise"
 
 
 def command(
@@ -53,10 +54,7 @@ def command(
     from prism_bench.workflows.bitwise import equal_boards, verified_on_boards
 
     every = BACKENDS[1:] if bitwise else BACKENDS
-    if bitwise:
-        options.refuse(
-            {f"--backend {backend}": backend in _OF_REFERENCES}, "it runs no kernel; leave it out with --bitwise"
-        )
+    options.refuse({f"--backend {backend}": bitwise and backend in _OF_REFERENCES}, _NO_KERNEL)
     names = [name for name in ([backend] if backend else every) if _works(name, bool(backend), json)]
     kernels, patterns = options.open_catalogue(catalogue), options.patterns(cases, filter)
     edges, shared = kernels.edges_by_task(patterns), None
@@ -77,10 +75,19 @@ def command(
             boards = equal_boards() if bitwise and name == "cuda" else []
             settings = Settings(processes=1, lanes=lanes_for(name), timeout=timeout, peers=False, bitwise=bitwise)
             records[name] = verified_on_boards(kernels, name, chosen, settings, report, boards, edges)
+        if not records[name].complete:  # a signal ends the command, not only this backend
+            break
+    _require_cases(records)
     options.show(lambda: verification_json(records), lambda: verification_view(records, verbose=verbose), json=json)
     if bitwise and not json:
         options.out().print(bitwise_view(records))
     raise SystemExit(_exit_code(kernels, records, bitwise))
+
+
+def _require_cases(records: "Mapping[str, RunRecord]") -> None:
+    """Raise PrismBenchError where a signal ended the command before the first case: there is nothing to print."""
+    if records and not any(record.cases for record in records.values()):
+        raise PrismBenchError("the verification was ended before a case was verified, so there is no result")
 
 
 def _exit_code(kernels: "Catalogue", records: "Mapping[str, RunRecord]", bitwise: bool) -> int:

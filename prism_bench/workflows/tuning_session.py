@@ -262,10 +262,8 @@ class TuningSession:
             with files.allowed():
                 for _ in self.steps(cases):
                     keep(self._result(cases, noise, complete=False))
-        except KeyboardInterrupt:
-            complete = False
-        except BackendUnavailable:
-            if not self._searched:
+        except (KeyboardInterrupt, BackendUnavailable):
+            if not self._searched:  # there is nothing to report
                 raise
             complete = False
         return self._result(cases, noise, complete)

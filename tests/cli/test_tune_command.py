@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from signal import SIGINT, raise_signal
 
 import pytest
 
@@ -76,6 +77,13 @@ def test_what_ctrl_c_left_open_is_not_kept(tune, monkeypatch):
 
 def interrupted(*words, **more):
     raise KeyboardInterrupt
+
+
+def test_ctrl_c_before_the_first_case_writes_no_report(tune, monkeypatch):
+    monkeypatch.setattr("prism_bench.workflows.tuning_session.Trials.__call__", lambda *_: raise_signal(SIGINT))
+    found = tune(HALF, "--output", "report.json", "--json")
+    assert (2, False) == (found.code, "{" in found.out)
+    assert not Path("report.json").exists()
 
 
 def test_a_default_without_a_time_ends_with_1(tune):

@@ -31,6 +31,22 @@ def test_json_holds_every_comparison_and_nothing_else(shell, toys):
     assert "backend numpy_reference" in found.err
 
 
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_signal_before_the_first_case_ends_the_command_without_a_result(shell, toys, monkeypatch, words):
+    begun = []
+
+    def interrupted(*_):
+        begun.append(1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("prism_bench.run.job.Run.measure", interrupted)
+    found = shell("verify", *toys, "double", *words)
+    assert (2, 1, False) == (found.code, len(begun), "[]" in found.out), "other backends do not begin"
+    assert found.err.endswith(
+        "prism-bench: the verification was ended before a case was verified, so there is no result\n"
+    )
+
+
 def test_a_variant_alone_is_verified_where_it_runs(shell, toys):
     """A variant's reference is its kernel's: the backend of references has nothing to do."""
     found = shell("verify", *toys, "double:by_adding", "--json")
