@@ -79,6 +79,20 @@ ArchitectureOption = Annotated[
 ]
 
 
+def writable(path: Path | None) -> Path | None:
+    """Return the path of `--output`; a UsageError, before anything is measured, where no file can be written there."""
+    if path is None:
+        return None
+    if path.is_dir():
+        raise UsageError(f"--output {path}: it is a folder; name a file")
+    folder = next(parent for parent in path.parents if os.path.lexists(parent))
+    if not folder.is_dir():
+        raise UsageError(f"--output {path}: {folder} is no folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise UsageError(f"--output {path}: {folder} cannot be written")
+    return path
+
+
 def written_forms(files: Sequence[Path] | None, endings: Sequence[str]) -> dict[str, Path]:
     """Return the files of `--output` by their endings; a UsageError for one that cannot be written, or twice.
 
@@ -92,6 +106,7 @@ def written_forms(files: Sequence[Path] | None, endings: Sequence[str]) -> dict[
         if ending in forms:
             raise UsageError(f"--output {file}: {forms[ending]} is written in this form")
         forms[ending] = file
+        writable(file)
     return forms
 
 
@@ -102,7 +117,12 @@ def _named(folder: Path) -> Path:
 
 RecordFileOption = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="Write the record to this file, not <runs>/<machine>/<UTC>-<commit>.json.gz."),
+    typer.Option(
+        "--output",
+        "-o",
+        callback=writable,
+        help="Write the record to this file, not <runs>/<machine>/<UTC>-<commit>.json.gz.",
+    ),
 ]
 SiteOption = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Write the site into this folder.")]
 SourceOption = Annotated[

@@ -66,7 +66,10 @@ _ToleranceOption = Annotated[
     float | None,
     typer.Option(help="Allow this error; default: that of the program, and 1e-3 of the largest element for a policy."),
 ]
-_OutputOption = Annotated[Path | None, typer.Option("--output", "-o", help="Write the report as JSON to this file.")]
+_OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", callback=options.writable, help="Write the report as JSON to this file."),
+]
 _PROGRAM_LABEL, _POLICY_TOLERANCE = "S0", 1e-3
 
 

@@ -105,3 +105,27 @@ def test_a_run_whose_cache_filled_up_ends_with_2(shell, toys, monkeypatch, comma
     monkeypatch.setattr(runs, "run", filling)
     monkeypatch.setattr("prism_bench.workflows.bitwise.run", filling)  # of verify
     assert 2 == shell(command, *toys, "--backend", "null", "--filter", "triple").code
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("timeline", "triple", "--backend", "emulator", "--output", "{}.json"),
+        ("run", "triple", "--backend", "null", "--output", "{}.json.gz"),
+        ("tune", "triple", "--backend", "null", "--output", "{}.json"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("place", "reason"), [("file/new", "is no folder"), ("folder", "is a folder"), ("locked/new", "cannot")]
+)
+def test_an_output_that_cannot_be_written_is_refused_before_the_work(shell, toys, monkeypatch, words, place, reason):
+    Path("file").touch()
+    for name in ("folder.json", "folder.json.gz", "locked"):
+        Path(name).mkdir()
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: "locked" not in str(path) and allowed(path, mode))
+    for begins in ("prism_bench.backends.open_backend", "prism_bench.catalogue.of_project"):
+        monkeypatch.setattr(begins, lambda *_: pytest.fail("the command began"))
+    found = shell(*(word.format(place) for word in words), *toys)
+    assert (2, "", 1) == (found.code, found.out, found.err.count("\n"))
+    assert f"--output {place}.json" in found.err and reason in found.err
