@@ -28,7 +28,7 @@ from prism_bench.compilation.prebuilt import Compiled, prebuilt_code
 from prism_bench.compilation.sources import python_texts, without_comments
 from prism_bench.errors import BackendUnavailable, CompilationFailed, UsageError
 from prism_bench.io.documents import json_text
-from prism_bench.io.files import cache_errors, cache_folder, first_in, shared_with, write_atomically
+from prism_bench.io.files import cache_errors, cache_folder, first_in, macro_advice, shared_with, write_atomically
 
 if TYPE_CHECKING:
     from prism_bench.compilation.host_source.device_side import DeviceSide
@@ -163,7 +163,8 @@ def compile_source(
     if cubin is None:
         code = "\n".join([text, *_included(source, text, chosen.folders)])
         errors = _QUOTED_SYMBOL.sub(lambda symbol: f"'{function_of(symbol[1])}'", _REMARKS_OF_PTXAS.sub("", log))
-        words = f"{errors.strip()}\n{header_advice(log)}" if chosen.compiler == "nvrtc" else errors
+        advice = (header_advice(log) if chosen.compiler == "nvrtc" else "") or macro_advice(log)
+        words = f"{errors.strip()}\n{advice}"
         raise CompilationFailed(
             missing_entry(map(function_of, entries), code, str(source))
             or f"{source} for sm_{architecture}:\n{words.strip()}"

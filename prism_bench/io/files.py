@@ -362,6 +362,20 @@ def shared_with(source: Path) -> tuple[Path, ...]:
     return (*shared_folders(family_folder(source).parent), *header_folders())
 
 
+_UNDEFINED = re.compile(r"""[‘'"](\w+)[’'"] (?:is undefined|was not declared)|undeclared identifier '(\w+)'""")
+
+
+def macro_advice(log: str) -> str:
+    """Return one line on an unknown macro: the header of an extension that defines it; empty without such a header."""
+    names = {name for match in _UNDEFINED.findall(log) for name in match if name}
+    for folder in header_folders() if names else ():
+        for header in sorted(folder.rglob("*.cuh")):
+            defined = re.findall(r"^\s*#\s*define\s+(\w+)", header.read_text("utf-8"), re.MULTILINE)
+            if known := names & set(defined):
+                return f"{min(known)} is defined by a header: add #include <{header.relative_to(folder).as_posix()}>"
+    return ""
+
+
 def python_shared_with(source: Path) -> tuple[Path, ...]:
     """Return the folders of Python that the catalogue of a kernel's file shares."""
     return tuple(folder for kind in SHARED for folder in shared_folders(family_folder(source).parent, kind))

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from prism_bench.backends.emulator import EmulatorBackend
+from prism_bench.compilation import compile_source, nvrtc_version
 from prism_bench.errors import BackendUnavailable, CompilationFailed, UsageError, VerificationFailed
 from prism_bench.extensions.timeline import recording
 from prism_bench.extensions.timeline.recording import RegionBuffer, record, region_id, region_names
 from prism_bench.record.measurement import Sample
 from prism_bench.spec.case import Device
 from tests.extensions.timeline.placed import AT, HEAD, case_of, copy, write
+
+ADVICE = r"\nPB_REGION is defined by a header: add #include <prism_bench/regions\.cuh>$"
 
 
 @pytest.fixture(scope="module")
@@ -141,8 +144,25 @@ def test_two_names_with_one_id_are_refused(tmp_path, monkeypatch):
 
 def test_a_source_without_the_header_is_refused_by_the_compiler(emulator, tmp_path):
     write(tmp_path, "roles", head="\n")
-    with pytest.raises(CompilationFailed):
+    with pytest.raises(CompilationFailed, match=ADVICE):
         record(emulator, case_of(tmp_path, "roles"), 1)
+
+
+def test_compilers_name_the_header_that_a_source_lacks(tmp_path):
+    source = write(tmp_path, "roles", head="\n")
+    try:
+        nvrtc_version()
+    except BackendUnavailable as error:
+        pytest.skip(str(error))
+    with pytest.raises(CompilationFailed, match=ADVICE):
+        compile_source(source, ("roles",), "90")
+
+
+@pytest.mark.parametrize("name", ["", r"a\"b", r"\x41"])
+def test_names_that_are_empty_or_escaped_are_refused(tmp_path, name):
+    write(tmp_path, "odd", body=f'{{ PB_REGION("{name}"); {AT} y[at] = 2 * x[at]; }}')
+    with pytest.raises(UsageError, match="a name has at least one character, and no backslash"):
+        region_names(case_of(tmp_path, "odd"))
 
 
 @pytest.mark.parametrize(("blocks", "shards"), [(1, 1), (6, 4), (64, 64), (100_000, 64)])
