@@ -146,7 +146,7 @@ def _end_toolchains(
         json=json,
     )
     bad = any(comparison.is_worse or (fail_on_change and comparison.changes) for comparison in comparisons)
-    raise SystemExit(1 if bad else max(timed, default=0))
+    raise SystemExit(1 if bad or kernels.problems else max(timed, default=0))
 
 
 def _device() -> "Backend | None":

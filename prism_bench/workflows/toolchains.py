@@ -30,7 +30,7 @@ from prism_bench.compilation.languages import BuildRequest, BuiltCode, build_req
 from prism_bench.compilation.languages.language import language, names
 from prism_bench.compilation.listing import CompiledEntry, EntryDifference, code_differences
 from prism_bench.compilation.program import is_prebuilt
-from prism_bench.errors import BackendUnavailable, UsageError, described
+from prism_bench.errors import BackendUnavailable, SpecError, UsageError, described
 from prism_bench.io.files import (
     cache_errors,
     cache_folder,
@@ -362,12 +362,17 @@ def compare_toolchains(
 ) -> list[ToolchainComparison]:
     """Return what changes from the first to the second toolchain of each pair, which are `opened`.
 
-    Raise UsageError if the chosen kernels have none in a toolchain's language, or its options are refused.
+    Raise UsageError if the chosen kernels have none in a toolchain's language, or its options are refused, and
+    SpecError if all their launches raise.
     """
     outcomes: dict[NamedToolchain, dict[BuildRequest, _Outcome]] = {}
     for toolchain in dict.fromkeys(toolchain for pair in pairs for toolchain in pair):
         report(f"compiling with {toolchain.name}")
-        jobs = [job for job in _requests(catalogue, filters, architectures) if job.language == toolchain.language]
+        refused: list[Complaint] = []  # other kernels' launches that raise are reported by `compile` without toolchains
+        requests = _requests(catalogue, filters, architectures, refused)
+        jobs = [job for job in requests if job.language == toolchain.language]
+        if not requests and refused:
+            raise SpecError(f"no kernel is left to compile: {refused[0].message}")
         if not jobs:
             raise UsageError(f"--toolchains {toolchain.name}: none of the chosen kernels is compiled by it")
         _require_options(toolchain, architectures)
@@ -387,9 +392,13 @@ def _require_options(toolchain: NamedToolchain, architectures: Sequence[str]) ->
             raise UsageError(f"{f'--toolchains {toolchain.name}' if toolchain.options else NVRTC_OPTIONS}: {refusal}")
 
 
-def _requests(catalogue: Catalogue, filters: Sequence[str], architectures: Sequence[str]) -> list[BuildRequest]:
-    """Return the requests of all sources that are compiled, the longest first: no core waits for the last."""
-    refused: list[Complaint] = []  # what a spec's launch raises is reported by `compile` without toolchains
+def _requests(
+    catalogue: Catalogue, filters: Sequence[str], architectures: Sequence[str], refused: list[Complaint]
+) -> list[BuildRequest]:
+    """Return the requests of all sources that are compiled, the longest first: no core waits for the last.
+
+    What launches raise is added to `refused`.
+    """
     requests = [job for name in architectures for job in launched(catalogue, filters, name, refused=refused)]
     compiled = [job for job in requests if not job.cards and not is_prebuilt(job.source)]
     return sorted(compiled, key=lambda job: (-len(job.instances), job.source))

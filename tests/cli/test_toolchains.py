@@ -178,6 +178,23 @@ def test_an_option_of_a_spec_that_nvrtc_refuses_is_no_regression(shell, kernels)
     assert "no kernel was compiled by both toolchains" in found.err
 
 
+@pytest.mark.parametrize(
+    ("change", "chosen", "words"),
+    [
+        (("tolerance=", "odd=1, tolerance="), (), "unexpected keyword argument 'odd'"),
+        (("tolerance=", "odd=1, tolerance="), ("triple",), "unexpected keyword argument 'odd'"),
+        (("grid=-(-n", "grid=-(-odd"), ("triple",), "no kernel is left to compile: triple[n=1000]: NameError"),
+    ],
+)
+def test_a_broken_spec_ends_with_1_as_it_does_without_toolchains(shell, kernels, change, chosen, words):
+    spec = (kernels / "own" / "triple.py").read_text()
+    (kernels / "own" / "triple.py").write_text(spec.replace(*change))
+    command = ("compile", *chosen, "--catalogue", kernels, "--arch", "90")
+    found = shell(*command, "--toolchains", "installed --maxrregcount=64,installed")
+    assert (1, 1) == (found.code, shell(*command).code)
+    assert words in found.err
+
+
 def test_a_release_that_cannot_be_fetched_ends_with_2_and_leaves_nothing(shell, kernels, empty_cache):
     found = shell("compile", "--catalogue", kernels, "--toolchains", "9.9,9.8")
     assert (2, 1) == (found.code, found.err.count("\n"))

@@ -49,7 +49,7 @@ def region_names(case: Case) -> dict[int, str]:
     for path in cuda_files(spec.source_file, spec.options):
         for name in _NAMED.findall(without_comments(path.read_text())):
             if not name or "\\" in name:
-                raise UsageError(f"{path}: region \"{name}\": a name has at least one character, and no backslash")
+                raise UsageError(f'{path}: region "{name}": a name has at least one character, and no backslash')
             if names.setdefault(region_id(name), name) != name:
                 raise UsageError(
                     f"{path}: regions '{names[region_id(name)]}' and '{name}' have the same id; rename one"
