@@ -6,6 +6,7 @@ A spec imports everything that it is written with from here.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from types import NoneType
 from typing import Any, Literal, cast
 
 from prism_bench.errors import SpecError, unknown
@@ -40,6 +41,35 @@ class Golden:
     expected: Mapping[str, Any]
     source: str
     tolerance: Tolerance | Mapping[str, Tolerance] | None = None
+
+
+# How fields are written that hold several things, and the kinds of these; how others are written, and their kinds.
+_Kinds = tuple[Any, ...]  # types, and Callable
+_TUPLES: Mapping[str, tuple[_Kinds, str]] = {
+    "arguments": ((Array, Scalar), 'a tuple of arguments: (In("x", "n"), Out("y", "n"), Size("n"))'),
+    "edges": ((Mapping, Edge), "a tuple of Workload and Edge: (Workload(n=1),)"),
+    "golden": ((Golden,), "a tuple of Golden: (Golden(...),)"),
+    "rules": ((Rule,), "a tuple of Rule: (Rule(...),)"),
+    "options": ((str,), 'a tuple of texts: ("--use_fast_math",)'),
+    "budgets": ((Budget,), "a tuple of Budget: (Budget(...),)"),
+    "aliases": ((str,), 'a tuple of names: ("add",)'),
+    "replaces": ((str,), 'a tuple of names: ("add",)'),
+    "chains": ((Chain,), "a tuple of Chain: (Chain(...),)"),
+}
+_TABLES: Mapping[str, tuple[_Kinds, str]] = {
+    "workloads": ((Mapping,), 'a dict of Workload by label: {"S0": Workload(n=1000)}'),
+    "variants": ((Variant,), 'a dict of Variant by name: {"naive": Variant(...)}'),
+    "derived": ((Callable,), 'a dict of functions by name: {"blocks": lambda n: n // 32}'),
+    "parameters": ((object,), 'a dict of values by name: {"alpha": 2.0}'),
+    "peers": ((Peer, Callable), 'a dict of functions or Peer by library: {"torch": lambda torch, x: ...}'),
+    "looked_at": ((str,), 'a dict of texts by library: {"torch": "it has no such function"}'),
+}
+_PLAIN: Mapping[str, tuple[_Kinds, str]] = {
+    "reference": ((str, Callable), "a function, or the name of one"),
+    "launch": ((Callable,), "a function of axes: lambda n: Launch(grid=n, block=128)"),
+    "tune": ((Tune, NoneType), "Tune(...): Tune(block=(64, 128))"),
+    "requires": ((Requirement, Callable, NoneType), "a Requirement, or a function of axes"),
+}
 
 
 def no_launch() -> HostSteps:
@@ -161,6 +191,7 @@ class KernelSpec:
         return f"<KernelSpec {self.name or self.entry} ({self.family}), {workloads}{variants}>"
 
     def __post_init__(self) -> None:
+        self._check_kinds()
         names = [argument.name for argument in self.arguments]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
@@ -179,6 +210,18 @@ class KernelSpec:
         complaint = next(filter(None, complaints), None)
         if complaint:
             raise SpecError(f"{self.label_in_errors}: {complaint}")
+
+    def _check_kinds(self) -> None:
+        """Raise a SpecError for a field that holds something else than it is for."""
+        for name, (kinds, written) in (*_TUPLES.items(), *_TABLES.items(), *_PLAIN.items()):
+            value: Any = getattr(self, name)
+            holder: Any = (tuple, list) if name in _TUPLES else Mapping if name in _TABLES else object
+            if not isinstance(value, holder):
+                raise SpecError(f"{self.label_in_errors}: {name} is {value!r:.80}; write {written}")
+            parts: list[Any] = list(value.values() if name in _TABLES else value if name in _TUPLES else (value,))
+            if odd := [part for part in parts if not isinstance(part, kinds)]:
+                verb = "is" if name in _PLAIN else "holds"
+                raise SpecError(f"{self.label_in_errors}: {name} {verb} {odd[0]!r:.80}; write {written}")
 
     def _check_tolerances(self) -> None:
         """Raise a SpecError for a tolerance that is a plain number: it does not say of what."""

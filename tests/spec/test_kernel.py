@@ -115,3 +115,29 @@ def test_a_chain_that_contradicts_its_spec_is_refused(stages, between, words):
 
 def test_a_variant_has_no_chains():
     assert () == chained({"baseline": None}).with_variant("full").chains
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("tune", {"block": (64, 128)}, r"write Tune\(\.\.\.\): Tune\(block="),
+        ("edges", Workload(n=1), r"write a tuple of Workload and Edge"),
+        ("options", "-O3", "a tuple of texts"),
+        ("arguments", In("x", "n"), "a tuple of arguments"),
+        ("golden", 3, "a tuple of Golden"),
+        ("derived", {"m": 3}, "a dict of functions by name"),
+        ("variants", {"slow": {"entry": "x"}}, "a dict of Variant by name"),
+        ("peers", ["torch"], "a dict of functions or Peer"),
+        ("parameters", 3, "a dict of values by name"),
+        ("workloads", Workload(n=1), "a dict of Workload by label"),
+        ("launch", Launch(grid=1, block=1), "a function of axes"),
+        ("reference", 3, "a function, or the name of one"),
+        ("requires", 90, "a Requirement"),
+    ],
+)
+def test_a_field_of_another_kind_is_refused_with_what_to_write(field, value, words):
+    with pytest.raises(SpecError, match=f"add: {field} (is|holds) .*; write .*{words.removeprefix('write ')}"):
+        spec(**{field: value})
+    if field not in ("variants", "peers"):
+        with pytest.raises(SpecError, match=f"variant 'odd': add: {field} (is|holds) "):
+            spec(variants={"odd": Variant("odd", **{field: value})}).with_variant("odd")
