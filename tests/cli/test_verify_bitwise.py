@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from prism_bench.cli import verify
+from prism_bench.report.terminal.verification import _bits_cell
 from prism_bench.workflows.bitwise import equal_boards
 
 PLANTED, TUNABLE = (Path(__file__).parent.parent / name for name in ("bits", "tunable"))
@@ -69,6 +70,15 @@ def test_a_kernel_without_outputs_ends_with_2(shell, toys, played):
     found = shell("verify", *toys, "nothing", "--bitwise", "--backend", "null")
     assert 2 == found.code
     assert "--bitwise: no case with an output was right" in found.err
+
+
+def test_checks_after_a_broken_promise_are_not_done():
+    same = {"check": "repeated", "same": True, "passed": True, "launches": 4}
+    kept, broken = {**same, "check": "order"}, {**same, "check": "order", "same": False, "passed": False}
+    cells = [
+        [str(_bits_cell([same, order], check)) for check in ("order", "batch", "boards")] for order in (kept, broken)
+    ]
+    assert [["4 same", "-", "-"], ["differs", "not done", "-"]] == cells
 
 
 def test_boards_have_the_name_of_the_first(gpus):

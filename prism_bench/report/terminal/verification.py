@@ -208,6 +208,7 @@ def _cell(cases: Sequence[CaseResult] | None) -> str | Text:
 # Checks of bits: a row for each case and peer, a column for each check, and what differs with its likely cause.
 
 _CHECKS = ("repeated", "order", "configurations", "batch", "contention", "boards")
+_AFTER_PROMISES = ("configurations", "batch", "contention")  # checks of cases that keep the promises before
 _NOTHING = "-"
 
 
@@ -242,8 +243,13 @@ def bitwise_view(records: Mapping[str, RunRecord]) -> RenderableType:
 
 
 def _bits_cell(entries: Sequence[Mapping[str, Any]], check: str) -> str | Text:
-    """Return `differs` for the first check that differs, else the launches; a dash where nothing was compared."""
+    """Return `differs` for the first check that differs, else the launches; a dash where nothing was compared.
+
+    A check that was left out because a promise broke before is `not done`.
+    """
     chosen = [entry for entry in entries if entry["check"] == check]
+    if not chosen and check in _AFTER_PROMISES and not all(entry["passed"] for entry in entries):
+        return "not done"
     bad = [entry for entry in chosen if entry["same"] is False]
     if bad:
         return Text("differs", "red" if not all(entry["passed"] for entry in bad) else "yellow")
