@@ -201,8 +201,8 @@ def _build(compiler: Compiler, text: str, options: list[str], mode: str, library
     if _OF_ASSEMBLY.search(output):
         raise BackendUnavailable(f"not emulated: inline PTX, which {compiler.command} cannot assemble:\n{output}")
     if output:
-        words = f"{output.strip()}\n{files.macro_advice(output)}".strip()
-        raise CompilationFailed(f"{compiler.command} refused the source (emulator, {mode} mode):\n{words}")
+        message = f"{output.strip()}\n{files.macro_advice(output)}".strip()
+        raise CompilationFailed(f"{compiler.command} refused the source (emulator, {mode} mode):\n{message}")
 
 
 def _refuse_running(code: bytes, mode: str) -> None:

@@ -34,7 +34,8 @@ def toolchains_json(
 ) -> list[dict[str, object]]:
     """Return what `prism-bench compile --toolchains --json` prints; pairs are [before, after].
 
-    `device` is null where nothing was launched.
+    `device` is null where nothing was launched. `code_bytes` include the padding of functions, those in
+    `code_difference` do not.
     """
     return [
         {
