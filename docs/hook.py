@@ -13,6 +13,7 @@ from mkdocs.structure.pages import Page
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "scripts"))  # for `lab`
 
 from docs.generated import navigation, pages  # noqa: E402
+from docs.generated.catalogue import TIMELINES  # noqa: E402
 from docs.screenshots import screenshots, without_missing  # noqa: E402
 from prism_bench.report.site.build import FILE as SITE_INDEX  # noqa: E402
 
@@ -35,8 +36,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages, and the pictures that pages show."""
     for path, text in pages().items():
         files.append(File.generated(config, path, content=text))
-    for name in PICTURES:
-        files.append(File.generated(config, f"pictures/{name}", abs_src_path=str(_REPORTS / name)))
+    for path in (*(_REPORTS / name for name in PICTURES), *TIMELINES.glob("*.png")):
+        files.append(File.generated(config, f"pictures/{path.name}", abs_src_path=str(path)))
     for name, picture in screenshots(Path(config.site_dir).parent).items():
         files.append(File.generated(config, f"pictures/{name}", content=picture))
     return files

@@ -2,7 +2,18 @@
 
 from typing import Any
 
-from docs.generated import attacks, catalogue, commands, examples, metrics, names, published, python, troubleshooting
+from docs.generated import (
+    attacks,
+    bits,
+    catalogue,
+    commands,
+    examples,
+    metrics,
+    names,
+    published,
+    python,
+    troubleshooting,
+)
 
 __all__ = ["navigation", "pages"]
 
@@ -17,6 +28,7 @@ def pages() -> dict[str, str]:
         "reference/examples.md": examples.page(),
         "reference/troubleshooting.md": troubleshooting.page(),
         "reference/attacks.md": attacks.page(),
+        bits.PATH: bits.page(),
         published.PATH: published.page(),
         "reference/names.md": names.page(),
     }
@@ -33,6 +45,7 @@ def navigation() -> list[dict[str, Any]]:
         {"Metrics": "reference/metrics.md"},
         {"Python": "reference/python.md"},
         {"Attacks on a judge": "reference/attacks.md"},
+        {"Bits": bits.PATH},
         {"Published figures": published.PATH},
         {"Index": "reference/names.md"},
     ]

@@ -15,6 +15,7 @@ from prism_bench.spec.metric import Budget
 from prism_bench.units import bytes_text, rate_text
 
 PATH = "reference/catalogue/index.md"
+TIMELINES = Path(__file__).parents[2] / "reports" / "timeline"
 
 
 @cache
@@ -83,11 +84,24 @@ def _kernel(spec: KernelSpec) -> str:
         [
             f"## {code(spec.name)} {{ #{spec.name} }}",
             prose(_docstring(spec)),
+            _timeline(spec),
             table(("", ""), [fact for fact in facts if fact[1]]),
             table(("argument", "", "shape", "dtype"), [_argument(one) for one in spec.arguments]),
             table(("case", "label", "bytes", "operations"), _cases(spec)),
             table(("variant", "what differs"), [(code(name), one.meaning) for name, one in spec.variants.items()]),
         ]
+    )
+
+
+def _timeline(spec: KernelSpec) -> str:
+    """Return the kernel's picture at work, the newest of `scripts/timelines`; empty without one."""
+    paths = sorted(TIMELINES.glob(f"{spec.name}*.png"))
+    names = [path.name for path in paths if path.stem.partition("-")[0] == spec.name]
+    shown = "By [regions](../../guides/timeline.md) in a copy of its source, what its warps do when:"
+    return (
+        joined([shown, *(f"![{name[:-4]}: warps of a multiprocessor](../../pictures/{name})" for name in names)])
+        if names
+        else ""
     )
 
 

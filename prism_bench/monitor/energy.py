@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from math import hypot, sqrt
+from operator import itemgetter
 from statistics import fmean, median
 from time import perf_counter, sleep
 from typing import Protocol
@@ -207,7 +208,7 @@ def _jumps(replays: Iterator[int], counter: _Counter, criterion: Criterion) -> l
         is_enough = len(jumps) >= criterion.min_samples and jumps[-1].at - jumps[0].at >= _LEAST_SPAN
         if is_enough or (is_over and len(jumps) >= _LEAST_JUMPS):
             joules, half = _line(jumps)
-            best = min(best, (half / joules, jumps), key=lambda found: found[0])
+            best = min(best, (half / joules, jumps), key=itemgetter(0))
         if is_enough and (best[0] <= criterion.precision or len(jumps) >= criterion.max_samples):
             return best[1]
         if is_over:

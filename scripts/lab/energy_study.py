@@ -142,7 +142,7 @@ class Tape:
         return joules
 
     def power(self) -> Mapping[str, float]:
-        """Return the meter's power, which is asked for at each jump."""
+        """Return the meter's power, which is read at each jump."""
         power = self._meter.power()
         self.jumps.append((self._before, self._now, self._joules, self._launches, power.get("gpu", 0.0)))
         return power

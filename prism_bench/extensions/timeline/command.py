@@ -34,22 +34,24 @@ def command(
 
     A source names a region by PB_REGION("name") after #include <prism_bench/regions.cuh>. The table has the times of
     regions, their spread over warps and multiprocessors, and what recording cost; --output FILE.json writes a trace for
-    Perfetto. Without a GPU the emulator shows order and counts.
+    Perfetto, FILE.png a picture. Without a GPU the emulator shows order and counts.
 
     Ends with 2 where a region never closes, or more are entered than 16 million.
     """
+    from prism_bench.extensions.timeline.picture import timeline_picture
     from prism_bench.extensions.timeline.recording import record
     from prism_bench.extensions.timeline.report import perfetto_trace, timeline_json, timeline_view
     from prism_bench.io.files import write_atomically
 
-    files = options.written_forms(output, (".json",))
+    files = options.written_forms(output, (".json", ".png"))
     opened = _backend(backend, json)
     case = _case(kernel, label, opened, catalogue, tuned)
     with options.err().status("recording"), limited(case.name, timeout):
         recording = record(opened, case, _PAIRS)
-    for path in files.values():
-        write_atomically(path, perfetto_trace(recording))
-        options.remark(f"trace: {path}; ui.perfetto.dev opens it")
+    for form, path in files.items():
+        is_trace = form == ".json"
+        write_atomically(path, perfetto_trace(recording) if is_trace else timeline_picture(recording))
+        options.remark(f"trace: {path}; ui.perfetto.dev opens it" if is_trace else f"picture: {path}")
     options.show(lambda: timeline_json(recording), lambda: timeline_view(recording), json=json)
 
 

@@ -1,11 +1,8 @@
-"""Kernels with regions: small ones, and copies of the catalogue's with regions placed in them."""
+"""Small kernels with regions."""
 
-import shutil
-from pathlib import Path
+from lab.timelines import HEAD
 
 from prism_bench.catalogue import discover
-
-KERNELS = Path(__file__).parents[3] / "kernels"
 
 SPEC = '''"""A kernel with regions."""
 
@@ -21,7 +18,6 @@ spec = KernelSpec(
     options={options!r},
 )
 '''
-HEAD = "#include <prism_bench/regions.cuh>\n"
 SIGNATURE = 'extern "C" __global__ void {name}(const float* x, float* y, int n)'
 AT = "const int at = blockIdx.x * 128 + threadIdx.x;"
 
@@ -69,68 +65,3 @@ def case_of(folder, name, label="S0"):
     """Return the case of a kernel or kernel:variant in a catalogue."""
     cases = discover(folder).cases([name], [label])
     return next(case for case in cases if bool(case.variant) == (":" in name))
-
-
-# Copies of kernels of the catalogue. For each: the folders or files to copy, and by file the lines after which, or for
-# which, others come. A region in a loop of warpgroup instructions begins after a wait and ends after the next one.
-PLACES = {
-    "tensor_core_matmul": (
-        ("tensor_core/tensor_core_matmul",),
-        {
-            "include/tensor_cores/streamed_product.cuh": {
-                "            await_phase(ring.empty + 8 * place.stage, place.parity ^ 1);\n": (
-                    '            PB_REGION_BEGIN(room, "wait for room");\n{line}            PB_REGION_END(room);\n'
-                    '            PB_REGION("copy");\n'
-                ),
-                "        await_phase(ring.full + 8 * place.stage, place.parity);\n": (
-                    '        PB_REGION_BEGIN(tiles, "wait for tiles");\n{line}        PB_REGION_END(tiles);\n'
-                    '        PB_REGION("multiply");\n'
-                ),
-            }
-        },
-    ),
-    "fused_attention_softmax": (
-        ("fused/fused_attention_softmax",),
-        {
-            "include/attention/attention_streamed.cuh": {
-                "                await_phase(key + stream.FREE, stream.parity ^ 1);\n": (
-                    '                PB_REGION("copy");\n{line}'
-                ),
-                "        weigh(block);\n": (
-                    '        PB_REGION_BEGIN(softmax, "exponentials");\n{line}        PB_REGION_END(softmax);\n'
-                ),
-            }
-        },
-    ),
-    "active_inference_chain:full": (
-        ("active_inference", "tensor"),
-        {
-            "active_inference/active_inference_chain.cu": {
-                '#include "../tensor/axpby.cu"\n': HEAD + "{line}",
-                "        T gradient;\n": '        PB_REGION("gradient");\n{line}',
-                "    if (!last_block(arrived + tiles, tiles + 1)) return;\n": '{line}    PB_REGION("sum up");\n',
-            }
-        },
-    ),
-}  # fmt: skip
-
-
-def copy(folder, kernel):
-    """Copy a kernel of PLACES into a catalogue, with its regions."""
-    sources, places = PLACES[kernel]
-    for name in sources:
-        whole = KERNELS / name
-        paths = whole.iterdir() if whole.is_dir() else (whole.with_suffix(".cu"), whole.with_suffix(".py"))
-        for path in paths:
-            to = folder / path.relative_to(KERNELS)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            if path.is_file():
-                shutil.copy(path, to)
-    for name, lines in places.items():
-        text = (KERNELS / name).read_text()
-        for line, more in lines.items():
-            assert line in text, f"{name} has no line {line.strip()}: place the region elsewhere"
-            text = text.replace(line, more.replace("{line}", line))
-        to = folder / name
-        to.parent.mkdir(parents=True, exist_ok=True)
-        to.write_text(text.replace("#pragma once\n", f"#pragma once\n\n{HEAD}", 1))

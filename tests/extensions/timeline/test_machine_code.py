@@ -1,6 +1,7 @@
 """Machine code of kernels with regions, compiled without a device: unchanged when off, complete when on."""
 
 import pytest
+from lab.timelines import KERNELS, PLACES, copy
 
 from prism_bench.compilation import Resources
 from prism_bench.compilation.compilers import has_nvcc, load
@@ -12,7 +13,7 @@ from prism_bench.errors import BackendUnavailable
 from prism_bench.extensions.timeline.recording import RegionBuffer, code_notes, region_names
 from prism_bench.spec.case import Device
 from prism_bench.spec.launch import Instance
-from tests.extensions.timeline.placed import AT, KERNELS, PLACES, ROLES, case_of, copy, write
+from tests.extensions.timeline.placed import AT, ROLES, case_of, write
 
 H200 = Device(132, 227 * 1024, 90)
 

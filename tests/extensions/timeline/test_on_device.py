@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+from lab.timelines import PLACES, copy
 
 from prism_bench.extensions.timeline.recording import record
 from prism_bench.extensions.timeline.regions import overlaps, rows
-from tests.extensions.timeline.placed import PLACES, case_of, copy, write
+from tests.extensions.timeline.placed import case_of, write
 
 pytestmark = pytest.mark.gpu
 

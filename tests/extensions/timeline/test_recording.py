@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from lab.timelines import HEAD, copy
 
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.compilation import compile_source, nvrtc_version
@@ -13,7 +14,7 @@ from prism_bench.extensions.timeline import recording
 from prism_bench.extensions.timeline.recording import RegionBuffer, record, region_id, region_names
 from prism_bench.record.measurement import Sample
 from prism_bench.spec.case import Device
-from tests.extensions.timeline.placed import AT, HEAD, case_of, copy, write
+from tests.extensions.timeline.placed import AT, case_of, write
 
 ADVICE = r"\nPB_REGION is defined by a header: add #include <prism_bench/regions\.cuh>$"
 

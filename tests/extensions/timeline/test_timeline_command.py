@@ -3,10 +3,13 @@
 import json
 
 import pytest
+from lab.timelines import KERNELS
+from PIL import Image
 
 from prism_bench.backends import open_backend
 from prism_bench.errors import BackendUnavailable
-from tests.extensions.timeline.placed import KERNELS, write
+from prism_bench.extensions.timeline.picture import COLOURS
+from tests.extensions.timeline.placed import write
 
 
 @pytest.fixture
@@ -29,6 +32,17 @@ def test_the_emulator_shows_order_and_counts_and_no_times(shell, catalogue, tmp_
     assert f"trace: {tmp_path}/trace.json" in answer.err
     trace = json.loads((tmp_path / "trace.json").read_text())
     assert ("events", 96) == (trace["otherData"]["unit"], sum(event["ph"] == "X" for event in trace["traceEvents"]))
+
+
+def test_a_picture_has_a_line_for_each_warp(shell, catalogue, tmp_path):
+    picture = tmp_path / "new" / "roles.png"
+    answer = shell("timeline", "roles", *catalogue, "--output", picture)
+    assert (0, True) == (answer.code, f"picture: {picture}" in answer.err)
+    with Image.open(picture) as image:
+        colours = dict(map(reversed, image.convert("RGB").getcolors(1 << 20)))
+    regions = [tuple(bytes.fromhex(colour[1:])) for colour in COLOURS[:3]]
+    assert all(colours.get(region, 0) > 300 for region in regions), "half, load and store"
+    assert not any(colours.get(tuple(bytes.fromhex(colour[1:]))) for colour in COLOURS[3:])
 
 
 def test_json_is_all_of_the_output(shell, catalogue):

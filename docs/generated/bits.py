@@ -1,0 +1,105 @@
+"""What changes the bits of the catalogue's kernels and of its peers, from the table of `scripts/bits`."""
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+from docs.generated.markdown import code, joined, plain, table
+from prism_bench.units import count_text
+
+PATH = "reference/bits.md"
+TABLE = Path(__file__).parents[2] / "reports" / "bits" / "nvidia-h200.csv"
+_NAMES = {
+    "repeated": "other launches",
+    "configurations": "another configuration of `tune`",
+    "batch": "another batch",
+    "contention": "another stream at work",
+}
+_Row = dict[str, str]
+
+
+def page() -> str:
+    """Return the whole page."""
+    with TABLE.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    kernels = [row for row in rows if row["subject"] == "kernel"]
+    peers = [row for row in rows if row["subject"] != "kernel"]
+    return joined(
+        [
+            "# Bits",
+            "[`verify --bitwise`](../guides/bitwise.md) of every case at S1 and of its peers on one H200, as "
+            "`scripts/bits` wrote it. The same bits in every launch that was made are no proof of them in others.",
+            "## Libraries",
+            "Whether a row has the same bits whatever the batch around it: other rows, four rows alone, and batches "
+            "of 17, of half and of twice as many. A number is how far the first difference is, in units in the last "
+            "place. "
+            f"Mixed are sums over the axis: the others enter each of them.{_unlaunched(peers)}",
+            _libraries(rows),
+            "## Kernels",
+            f"{_counted(kernels)} What is called another launch is what the two launches show. Nothing is promised by "
+            "a kernel whose spec has neither `bitwise` nor `batch_invariant`.",
+            table(
+                ("case", "other bits with", "ulp", "likely cause"),
+                [
+                    (code(row["case"]), _differing(row), row["ulps"], plain(row["cause"]))
+                    for row in kernels
+                    if _differs(row)
+                ],
+            ),
+        ]
+    )
+
+
+def _differs(row: _Row) -> bool:
+    return row["class"] not in ("same", "-")
+
+
+def _differing(row: _Row) -> str:
+    return ", ".join(_NAMES[check] for check in row["class"].split())
+
+
+def _counted(kernels: Sequence[_Row]) -> str:
+    """Return how many kernels are in which class."""
+    same = sum(row["class"] == "same" for row in kernels)
+    missing = {row["cause"].partition(" (")[0] for row in kernels if row["class"] == "-"}
+    left_out = sum(row["class"] == "-" for row in kernels)
+    words = [f"Of {count_text(len(kernels), 'case')} {same} have the same bits throughout"]
+    words += [
+        f"{sum(check in row['class'].split() for row in kernels)} other ones with {name}"
+        for check, name in _NAMES.items()
+        if any(check in row["class"].split() for row in kernels)
+    ]
+    reasons = "; ".join(sorted(missing))
+    return f"{', '.join(words)}. {count_text(left_out, 'case')} could not be launched: {reasons}."
+
+
+def _unlaunched(peers: Sequence[_Row]) -> str:
+    missing = sorted({row["cause"].partition(" (")[0] for row in peers if row["class"] == "-"})
+    return f" Not compared: {'; '.join(map(plain, missing))}." if missing else ""
+
+
+def _libraries(rows: Sequence[_Row]) -> str:
+    """Return a table: a row for each case whose batches were compared for a peer, a column for each library."""
+    cells: dict[str, dict[str, str]] = {}
+    for row in rows:
+        if row["batch"] in ("", "-"):
+            continue
+        differs = row["batch"] == "differs"
+        name = row["subject"].removeprefix("peer:") if row["subject"] != "kernel" else "ours"
+        words = f"differs, {row['ulps'] or 'other order'}" if differs else "mixed"
+        cells.setdefault(row["case"], {})[name] = "same" if "same" in row["batch"] else words
+    compared = {case: by_library for case, by_library in cells.items() if by_library.keys() - {"ours"}}
+    libraries = sorted({name for by_library in compared.values() for name in by_library} - {"ours"})
+    axes = {row["case"]: row["axis"] for row in rows if row["axis"]}
+    return table(
+        ("case", "batch", "ours", *libraries),
+        [
+            (
+                code(case),
+                code(axes[case]),
+                by_library.get("ours", ""),
+                *(by_library.get(name, "") for name in libraries),
+            )
+            for case, by_library in compared.items()
+        ],
+    )
