@@ -3,8 +3,10 @@
 A spec imports everything that it is written with from here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
+from numbers import Real
+from os import PathLike
 from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, cast
@@ -65,10 +67,22 @@ _TABLES: Mapping[str, tuple[_Kinds, str]] = {
     "looked_at": ((str,), 'a dict of texts by library: {"torch": "it has no such function"}'),
 }
 _PLAIN: Mapping[str, tuple[_Kinds, str]] = {
+    "entry": ((str,), 'the name of a function of the source: "add"'),
     "reference": ((str, Callable), "a function, or the name of one"),
     "launch": ((Callable,), "a function of axes: lambda n: Launch(grid=n, block=128)"),
+    "callable": ((KernelCall, Callable, NoneType), "a function or a KernelCall"),
+    "peer_tolerance": ((Tolerance, NoneType), "a Tolerance: elementwise()"),
+    "compile_commands": ((str, PathLike, NoneType), 'a path: "build/compile_commands.json"'),
+    "source": ((str, PathLike, NoneType), 'a path: "add.cu"'),
     "tune": ((Tune, NoneType), "Tune(...): Tune(block=(64, 128))"),
     "requires": ((Requirement, Callable, NoneType), "a Requirement, or a function of axes"),
+    "only_labels": ((tuple, list, Set, NoneType), 'a tuple of labels: ("S0",)'),
+    "flops": ((Callable, NoneType), "a function of axes: lambda n: 2 * n"),
+    "bytes_moved": ((Callable, NoneType), "a function of axes: lambda n: 8 * n"),
+    "traffic_factor": ((Real, NoneType), "a number: 4.0"),
+    "ceiling": ((str, NoneType), 'what it measures: "bandwidth"'),
+    "arithmetic": ((str,), 'the name of a ceiling: "fp32"'),
+    "before": ((str, NoneType), 'the name of a kernel: "add"'),
 }
 
 
@@ -215,13 +229,19 @@ class KernelSpec:
         """Raise a SpecError for a field that holds something else than it is for."""
         for name, (kinds, written) in (*_TUPLES.items(), *_TABLES.items(), *_PLAIN.items()):
             value: Any = getattr(self, name)
-            holder: Any = (tuple, list) if name in _TUPLES else Mapping if name in _TABLES else object
-            if not isinstance(value, holder):
-                raise SpecError(f"{self.label_in_errors}: {name} is {value!r:.80}; write {written}")
-            parts: list[Any] = list(value.values() if name in _TABLES else value if name in _TUPLES else (value,))
-            if odd := [part for part in parts if not isinstance(part, kinds)]:
-                verb = "is" if name in _PLAIN else "holds"
-                raise SpecError(f"{self.label_in_errors}: {name} {verb} {odd[0]!r:.80}; write {written}")
+            holder: Any = Mapping if name in _TABLES else Collection if name in _TUPLES else object
+            never: Any = (str, bytes, Mapping) if name in _TUPLES else ()
+            verb = "is" if name in _PLAIN else "holds"
+            if not isinstance(value, holder) or isinstance(value, never):
+                verb, odd = "is", [value]
+            else:
+                parts: list[Any] = list(value.values() if name in _TABLES else value if name in _TUPLES else (value,))
+                keys: list[Any] = list(value) if name in _TABLES else []
+                odd = [key for key in keys if not isinstance(key, str)]
+                odd += [part for part in parts if not isinstance(part, kinds)]
+            if odd:
+                shown = " ".join(repr(odd[0]).split())  # an array has lines
+                raise SpecError(f"{self.label_in_errors}: {name} {verb} {shown:.80}; write {written}")
 
     def _check_tolerances(self) -> None:
         """Raise a SpecError for a tolerance that is a plain number: it does not say of what."""

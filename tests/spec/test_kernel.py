@@ -1,5 +1,10 @@
 """A KernelSpec refuses what contradicts itself, and its variants are specs of their own."""
 
+from functools import partial
+from pathlib import PurePath
+from types import MappingProxyType
+
+import numpy
 import pytest
 
 from prism_bench import Chain, In, InOut, KernelSpec, Launch, Out, Scratch, Size, Variant, Workload, exact, normalising
@@ -133,6 +138,20 @@ def test_a_variant_has_no_chains():
         ("launch", Launch(grid=1, block=1), "a function of axes"),
         ("reference", 3, "a function, or the name of one"),
         ("requires", 90, "a Requirement"),
+        ("entry", 3, "the name of a function"),
+        ("callable", "add", "a function or a KernelCall"),
+        ("peer_tolerance", 1e-3, "a Tolerance"),
+        ("compile_commands", 3, "a path"),
+        ("source", 3, "a path"),
+        ("only_labels", 0, "a tuple of labels"),
+        ("flops", 3, "a function of axes"),
+        ("bytes_moved", 3, "a function of axes"),
+        ("traffic_factor", "4", "a number"),
+        ("ceiling", 3, "what it measures"),
+        ("arithmetic", 3, "the name of a ceiling"),
+        ("before", 3, "the name of a kernel"),
+        ("workloads", {0: Workload(n=1)}, "a dict of Workload by label"),
+        ("peers", {3: lambda torch, a: a}, "a dict of functions or Peer"),
     ],
 )
 def test_a_field_of_another_kind_is_refused_with_what_to_write(field, value, words):
@@ -141,3 +160,28 @@ def test_a_field_of_another_kind_is_refused_with_what_to_write(field, value, wor
     if field not in ("variants", "peers"):
         with pytest.raises(SpecError, match=f"variant 'odd': add: {field} (is|holds) "):
             spec(variants={"odd": Variant("odd", **{field: value})}).with_variant("odd")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("aliases", {"plus"}),
+        ("replaces", frozenset({"plus"})),
+        ("options", {"-DWIDTH=4": None}.keys()),
+        ("edges", {Workload(n=1)}),
+        ("arguments", [In("a", "n"), InOut("b", "n"), Out("c", "n"), Scratch("s", "n"), Size("n")]),
+        ("launch", partial(lambda n, block: Launch(grid=n, block=block), block=1)),
+        ("reference", numpy.add),
+        ("workloads", MappingProxyType({"S0": {"n": numpy.int64(3)}})),
+        ("traffic_factor", numpy.float32(4)),
+        ("source", PurePath("add.cu")),
+    ],
+)
+def test_a_field_may_hold_any_collection_and_whatever_can_be_called(field, value):
+    assert value == getattr(spec(**{field: value}), field)
+
+
+def test_an_array_in_place_of_a_field_is_shown_on_one_line():
+    with pytest.raises(SpecError) as found:
+        spec(golden=numpy.ones((30, 30)))
+    assert "\n" not in str(found.value)
