@@ -52,7 +52,7 @@ def command(
     """
     if interval < _SHORTEST:
         raise UsageError(f"--interval {interval:g}: it is at least {_SHORTEST:g} seconds here")
-    csv, once = options.written_forms(output, (".csv",)).get(".csv"), seconds == 0
+    csv, once = options.written_forms(output, (".csv",), appends=True).get(".csv"), seconds == 0
     from prism_bench.monitor.alerts import configured
     from prism_bench.monitor.station import CsvFile, KernelQuery, station
 

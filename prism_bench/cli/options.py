@@ -93,10 +93,11 @@ def writable(path: Path | None) -> Path | None:
     return path
 
 
-def written_forms(files: Sequence[Path] | None, endings: Sequence[str]) -> dict[str, Path]:
+def written_forms(files: Sequence[Path] | None, endings: Sequence[str], *, appends: bool = False) -> dict[str, Path]:
     """Return the files of `--output` by their endings; a UsageError for one that cannot be written, or twice.
 
-    `endings` are those that the command can write: `.md`.
+    `endings` are those that the command can write: `.md`. A command that `appends` finds out itself, before its work,
+    whether it can: an existing file may be in a folder that takes no new one.
     """
     forms: dict[str, Path] = {}
     for file in files or ():
@@ -106,7 +107,8 @@ def written_forms(files: Sequence[Path] | None, endings: Sequence[str]) -> dict[
         if ending in forms:
             raise UsageError(f"--output {file}: {forms[ending]} is written in this form")
         forms[ending] = file
-        writable(file)
+        if not appends:
+            writable(file)
     return forms
 
 

@@ -64,6 +64,13 @@ def test_a_csv_is_written_beside(shell, gpu):
     assert 2 == len(Path("gpu.csv").read_text().splitlines())
 
 
+def test_a_csv_is_continued_in_a_folder_that_takes_no_new_file(shell, gpu, monkeypatch):
+    Path("gpu.csv").touch()
+    monkeypatch.setattr(os, "access", lambda _, mode: mode == os.R_OK)
+    assert 0 == shell("monitor", "--seconds", "0", "--output", "gpu.csv").code
+    assert 2 == len(Path("gpu.csv").read_text().splitlines())
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
