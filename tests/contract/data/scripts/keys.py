@@ -24,7 +24,12 @@ def named(value, path):
     key, _, rest = path.partition(".")
     if isinstance(value, list):
         return [named(member, path) for member in value]
-    return named(value[key], rest) if rest else value[key]
+    return named(value[key], rest) if rest else rounded(value[key])
+
+
+def rounded(value):
+    """Return the value with numbers of six digits: later ones depend on the processor's vector instructions."""
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 with open(sys.argv[1]) as file:
