@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from prism_bench.analysis.compare.comparable import SOFTWARE, value_settings
 from prism_bench.analysis.compare.estimate import quantile
 from prism_bench.analysis.compare.verdict import RULES
-from prism_bench.analysis.distributions import binomial_tail
 from prism_bench.io.documents import json_line
+from prism_bench.measure.distributions import binomial_tail
 from prism_bench.record.identity import BoardTable
 from prism_bench.record.store import History
 from prism_bench.record.store.points import Facts

@@ -5,7 +5,7 @@ from statistics import fmean
 
 import pytest
 
-from prism_bench.analysis.distributions import student_quantile
+from prism_bench.measure.distributions import student_quantile
 from prism_bench.monitor import energy as energies
 from prism_bench.monitor.energy import IdlePower, energy_per_launch
 from prism_bench.monitor.nvml import DeviceLost

@@ -8,7 +8,7 @@ from math import comb, exp, expm1, fsum, hypot, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from prism_bench.analysis.distributions import incomplete_beta, student, student_quantile
+from prism_bench.measure.distributions import incomplete_beta, student, student_quantile
 from prism_bench.record.measurement import Measurement
 
 # Medians of the processes of one measurement, on a log scale, with their variances.

@@ -24,12 +24,12 @@ from prism_bench.analysis.compare.verdict import (
     judged,
     pair_of,
 )
-from prism_bench.analysis.distributions import binomial_tail
 from prism_bench.analysis.peers import clock_of
 from prism_bench.analysis.run_analysis import Finding
 from prism_bench.errors import ResultsError
 from prism_bench.io.documents import Schema, as_kind, four_digits
 from prism_bench.io.files import path_part
+from prism_bench.measure.distributions import binomial_tail
 from prism_bench.measure.plausibility import valid
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.units import count_text, share_text, time_text

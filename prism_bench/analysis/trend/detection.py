@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy
 
-from prism_bench.analysis.distributions import binomial_tail
 from prism_bench.analysis.trend.causes import Causes, Change
 from prism_bench.analysis.trend.series import (
     CaseSeries,
@@ -32,6 +31,7 @@ from prism_bench.analysis.trend.series import (
 from prism_bench.errors import ResultsError
 from prism_bench.io.documents import json_of_kind, kind_in
 from prism_bench.io.files import cache_folder, write_atomically
+from prism_bench.measure.distributions import binomial_tail
 from prism_bench.record.store.history import History
 from prism_bench.spec.metric import is_exact
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import ndimage, special
 
-from prism_bench.analysis.distributions import binomial_tail, incomplete_beta, student, student_quantile
 from prism_bench.analysis.trend.series import filtered
+from prism_bench.measure.distributions import binomial_tail, incomplete_beta, student, student_quantile
 
 FREEDOMS = (0.4, 1, 2, 3, 4.7, 8, 10, 31, 200, 1e4, 1e6, np.inf)
 
