@@ -21,6 +21,7 @@ from typing import Protocol
 
 from prism_bench.errors import BackendUnavailable, MeasurementInvalid
 from prism_bench.measure import Criterion
+from prism_bench.measure.distributions import student_quantile
 from prism_bench.monitor.nvml import DeviceLost, by_uuid, devices, opened
 from prism_bench.monitor.probe import Probe
 from prism_bench.record.measurement import Energy, Measurement
@@ -43,12 +44,6 @@ _IDLE_SECONDS, _LOOK = 1.0, 2e-3  # after which the idle power stays unknown; be
 _NORMAL = 1.96
 _RESOLUTION = 1e-3  # joules: the counter is in millijoules
 _WRAPS = (2**32 * _RESOLUTION, 2**64 * _RESOLUTION)
-# 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom.
-_STUDENT = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
-
 
 SLICE = "the energy counter is the whole GPU's, and this is a slice of it"
 
@@ -237,7 +232,7 @@ def _line(jumps: Sequence[_Jump]) -> tuple[float, float]:
     slope = sum(each * jump.joules for each, jump in zip(aside, jumps, strict=True)) / spread
     misses = [jump.joules - joules - slope * each for each, jump in zip(aside, jumps, strict=True)]
     freedom = len(jumps) - 2
-    quantile = _STUDENT[min(freedom, len(_STUDENT)) - 1]
+    quantile = student_quantile(freedom, 0.975)
     watts = (last.joules - first.joules) / (last.at - first.at)
     late = _late_variance(jumps, watts)
     alone = max(quantile * sqrt(sum(each**2 for each in misses) / freedom), _NORMAL * sqrt(late)) / sqrt(spread)

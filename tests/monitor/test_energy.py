@@ -1,12 +1,10 @@
 """Energy of one launch, on a board that is played: the truth is known, and no time passes."""
 
-from itertools import pairwise, product
+from itertools import product
 from statistics import fmean
 
 import pytest
 
-from prism_bench.measure.distributions import student_quantile
-from prism_bench.monitor import energy as energies
 from prism_bench.monitor.energy import IdlePower, energy_per_launch
 from prism_bench.monitor.nvml import DeviceLost
 from prism_bench.monitor.played_board import PlayedBoard
@@ -148,9 +146,3 @@ def test_an_idle_device_whose_counter_stands_leaves_only_the_whole_energy():
     board = PlayedBoard(idle=0.0)
     energy = measured(board).energy
     assert energy.joules and (None, None, None) == (energy.idle_power, energy.net_joules, energy.net_uncertainty)
-
-
-def test_the_quantiles_are_those_of_student():
-    known = [student_quantile(freedom, 0.975) for freedom in range(1, len(energies._STUDENT) + 1)]
-    assert list(energies._STUDENT) == pytest.approx(known, abs=6e-4)
-    assert all(later < earlier for earlier, later in pairwise((*energies._STUDENT, energies._NORMAL)))
