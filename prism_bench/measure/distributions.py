@@ -7,10 +7,6 @@ from functools import cache
 from math import copysign, erfc, exp, inf, isinf, isnan, lgamma, log, log1p, pi, sqrt
 from statistics import NormalDist
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
 _TERMS = 5000  # of the continued fraction, which needs about sqrt(max(a, b)) terms
 _PRECISION = 2e-15  # relative change by a term that ends the fraction
 _TINY = 1e-300  # in place of a denominator of 0
@@ -18,16 +14,12 @@ _STEPS = 100  # of the search for a quantile, which needs about six
 _CLOSE = 1e-11  # relative step that ends the search
 
 
-def incomplete_beta(a: float, b: float, x: Floats) -> Floats:
-    """Return the regularised incomplete beta function I_x(a, b) for each x in [0, 1]; a and b are above 0.
+def incomplete_beta(a: float, b: float, x: float) -> float:
+    """Return the regularised incomplete beta function I_x(a, b) for x in [0, 1]; a and b are above 0.
 
     Continued fraction of the NIST Digital Library of Mathematical Functions, 8.17.22, on the side of the mean where it
     converges fast.
     """
-    return np.array([_beta_at(a, b, value) for value in x.tolist()], np.float64)
-
-
-def _beta_at(a: float, b: float, x: float) -> float:
     if not 0 < x < 1:
         return float(x >= 1)
     if x > (a + 1) / (a + b + 2):
@@ -71,8 +63,8 @@ def student(freedom: float, t: float) -> float:
 def _upper_tail(freedom: float, t: float) -> float:
     square = t * t
     if square < 3:  # the tail is near a half; its complement is more precise, since its argument is not near 1
-        return 0.5 - 0.5 * _beta_at(0.5, freedom / 2, square / (freedom + square))
-    return 0.5 * _beta_at(freedom / 2, 0.5, freedom / (freedom + square))
+        return 0.5 - 0.5 * incomplete_beta(0.5, freedom / 2, square / (freedom + square))
+    return 0.5 * incomplete_beta(freedom / 2, 0.5, freedom / (freedom + square))
 
 
 @cache
@@ -115,4 +107,4 @@ def binomial_tail(most: int, trials: int, chance: float) -> float:
         return 1.0
     if most >= trials or chance <= 0:
         return 0.0
-    return _beta_at(most + 1.0, float(trials - most), chance)
+    return incomplete_beta(most + 1.0, float(trials - most), chance)

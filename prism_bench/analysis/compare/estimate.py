@@ -116,7 +116,7 @@ def cycles(measurement: Measurement) -> Medians | None:
 def _weights(count: int) -> _Floats:
     """Return the probability of each order statistic to be the median of a bootstrap sample: exact for odd counts."""
     half = (count + 1) / 2
-    steps = incomplete_beta(half, half, np.arange(count + 1) / count)
+    steps = np.array([incomplete_beta(half, half, place / count) for place in range(count + 1)])
     return np.diff(steps)
 
 
