@@ -112,6 +112,12 @@ def test_machine_code_is_compared_with_the_run_before(tmp_path):
     assert "The same as in the run before, 2026-10-01 00000000." in same
 
 
+def test_facts_of_the_code_that_a_record_has_as_null_are_unknown(tmp_path):
+    case = case_result("k", times={"cold_time": 1e-5}, code={"registers": None, "code_bytes": None, "launches": 1})
+    text = read(site_of(tmp_path, record_of(case)), "kernels/k").text
+    assert "unknown registers, unknown bytes spilled, 1 launch" in text
+
+
 def test_machine_code_is_compared_with_the_newest_run_that_has_the_case(tmp_path):
     """As `show --why` does: a run that measured other kernels alone is passed over."""
     case, other = case_result("k", times={"cold_time": 1e-5}, code={"sass": "a"}), case_result("other", times={})
