@@ -37,6 +37,7 @@ OUTSIDE = {
     "msgspec": ["io", "catalogue", "record", "emulator", "compilation/languages", "extensions",
                 "workflows/toolchains"],
     "matplotlib": ["report", "extensions", "record/run_record"],
+    "PIL": ["report"],
     "tree_sitter": ["compilation/host_source"], "tree_sitter_cuda": ["compilation/host_source"],
     "jinja2": ["report", "extensions"], "markupsafe": ["report"],
     "typer": ["cli", "extensions"],

@@ -44,7 +44,7 @@ KERNELS = (
     "matmul",
     "conv2d",
 )  # a name without axes is its case at S1
-WHOLE = Criterion(precision=0.0, max_samples=10**6, seconds=2.3)  # longer than any energy takes
+WHOLE = Criterion(precision=0.0, max_samples=10**6, seconds=2.1)  # longer than any energy takes
 STEPS, NOISES = (0.02, 0.05, 0.1), (0.002, 0.01, 0.03)
 
 Energies = Mapping[str, Sequence[Energy]]

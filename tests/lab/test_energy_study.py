@@ -59,7 +59,7 @@ def test_runs_are_recorded_and_played_back(monkeypatch, tmp_path):
 
 
 def test_the_counter_of_an_h200_keeps_all_promises(monkeypatch, capsys, tmp_path):
-    """Ten runs of six kernels, recorded for 2.3 s each; after 0.8 s the board is throttled in three of them."""
+    """Ten runs of six kernels, recorded for 2.1 s each; after 0.8 s the board is throttled in three of them."""
     monkeypatch.setattr(sys, "argv", ["energy_study", "--jumps", str(H200), "--output", str(tmp_path / "table.csv")])
     code, printed = main(), capsys.readouterr().out
     assert 0 == code, printed

@@ -1,6 +1,5 @@
 """Picture of a recording: the warps of one multiprocessor, over the launch and over a stretch from its middle."""
 
-import io
 from collections.abc import Mapping
 from textwrap import wrap
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from prism_bench.errors import ResultsError
 from prism_bench.extensions.timeline.recording import Recording
 from prism_bench.extensions.timeline.regions import RegionTimeline, rows
 from prism_bench.extensions.timeline.report import cost_text
+from prism_bench.report.charts import png
 from prism_bench.units import count_text, share_text
 
 if TYPE_CHECKING:  # Matplotlib takes long to load
@@ -63,9 +63,7 @@ def timeline_picture(recording: Recording) -> bytes:
         cost = wrap(cost_text(recording.cost), _LINE) if recording.cost else []
         figure.text(0.01, 1 - 0.32 / height, "\n".join(cost), fontsize=7.5, color="#62656b", va="top")
         figure.tight_layout(h_pad=1.2, rect=(0, 0.32 / height, 1, 1 - (0.3 + 0.16 * len(cost)) / height))
-        stream = io.BytesIO()
-        figure.savefig(stream, format="png", metadata={"Software": None})
-    return stream.getvalue()
+        return png(figure)
 
 
 def _name(thread: int, *, several: bool) -> str:

@@ -142,7 +142,7 @@ def test_a_picture_that_cannot_be_written_ends_with_2(shell, chained, tmp_path):
     path = store.save(MEASURED, tmp_path / "here.json.gz")
     found = shell("fuse", "--from", path, "--output", path / "fusion.png", *chained)
     assert (2, "") == (found.code, found.out)
-    assert f"cannot write {path / 'fusion.png'}" in found.err
+    assert f"--output {path / 'fusion.png'}: {path} is no folder" in found.err
 
 
 def test_an_unknown_chain_a_missing_record_and_a_catalogue_without_chains_end_with_2(shell, chained, toys):

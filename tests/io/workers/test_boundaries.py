@@ -17,6 +17,7 @@ POOLS = {
     "prism_bench/record/store/history.py": "reads records; returns tables",
     "scripts/lab/bisect_table.py": "simulates bisections on drawn numbers; returns rows",
     "scripts/lab/emulator_truth.py": "runs this repository's own kernels on the emulator; returns rows",
+    "scripts/lab/energy_study.py": "repeats this repository's own kernels and reads the counter; returns rows",
     "scripts/lab/fuzz_processes.py": "asks commands about damaged records; returns rows",
     "scripts/lab/sanitizer_sweep.py": "runs this repository's own kernels on the emulator; returns rows",
     "scripts/lab/strangers.py": "writes specs of the corpus and verifies them in other processes; returns rows",

@@ -1,6 +1,5 @@
 """Fusion in pictures: each chain before and after, and its page on the site."""
 
-import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
@@ -19,7 +18,7 @@ from prism_bench.extensions.fusion.report.terminal import (
     signed,
     verdict,
 )
-from prism_bench.report.charts import tick
+from prism_bench.report.charts import png, tick
 from prism_bench.report.headline import times_text
 from prism_bench.report.site.cases import counters
 from prism_bench.report.site.context import SiteContext
@@ -199,9 +198,7 @@ def fusion_picture(ledgers: Sequence[ChainLedger]) -> bytes:
             axes.set_visible(False)
         _legend(figure, kind.legend)
         figure.tight_layout(w_pad=2.5, h_pad=1.8, rect=(0, 0.3 / figure.get_figheight(), 1, 1))
-        stream = io.BytesIO()
-        figure.savefig(stream, format="png", metadata={"Software": None})
-    return stream.getvalue()
+        return png(figure)
 
 
 def _legend(figure: "Figure", meanings: Mapping[str, str]) -> None:
