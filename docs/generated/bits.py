@@ -33,7 +33,7 @@ def page() -> str:
             "Whether a row has the same bits whatever the batch around it: other rows, four rows alone, and batches "
             "of 17, of half and of twice as many. A number is how far the first difference is, in units in the last "
             "place. "
-            f"Mixed are sums over the axis: the others enter each of them.{_unlaunched(peers)}",
+            f"Mixed are sums over the axis: the others enter each of them. Not compared: {_reasons(peers)}.",
             _libraries(rows),
             "## Kernels",
             f"{_counted(kernels)} What is called another launch is what the two launches show. Nothing is promised by "
@@ -61,21 +61,16 @@ def _differing(row: _Row) -> str:
 def _counted(kernels: Sequence[_Row]) -> str:
     """Return how many kernels are in which class."""
     same = sum(row["class"] == "same" for row in kernels)
-    missing = {row["cause"].partition(" (")[0] for row in kernels if row["class"] == "-"}
-    left_out = sum(row["class"] == "-" for row in kernels)
+    counts = {name: sum(check in row["class"].split() for row in kernels) for check, name in _NAMES.items()}
     words = [f"Of {count_text(len(kernels), 'case')} {same} have the same bits throughout"]
-    words += [
-        f"{sum(check in row['class'].split() for row in kernels)} other ones with {name}"
-        for check, name in _NAMES.items()
-        if any(check in row["class"].split() for row in kernels)
-    ]
-    reasons = "; ".join(sorted(missing))
-    return f"{', '.join(words)}. {count_text(left_out, 'case')} could not be launched: {reasons}."
+    words += [f"{count} other ones with {name}" for name, count in counts.items() if count]
+    left_out = sum(row["class"] == "-" for row in kernels)
+    return f"{', '.join(words)}. {count_text(left_out, 'case')} could not be launched: {_reasons(kernels)}."
 
 
-def _unlaunched(peers: Sequence[_Row]) -> str:
-    missing = sorted({row["cause"].partition(" (")[0] for row in peers if row["class"] == "-"})
-    return f" Not compared: {'; '.join(map(plain, missing))}." if missing else ""
+def _reasons(rows: Sequence[_Row]) -> str:
+    """Return why nothing was compared, each reason once, without the command that would mend it."""
+    return plain("; ".join(sorted({row["cause"].partition(" (")[0] for row in rows if row["class"] == "-"})))
 
 
 def _libraries(rows: Sequence[_Row]) -> str:
@@ -84,10 +79,10 @@ def _libraries(rows: Sequence[_Row]) -> str:
     for row in rows:
         if row["batch"] in ("", "-"):
             continue
-        differs = row["batch"] == "differs"
         name = row["subject"].removeprefix("peer:") if row["subject"] != "kernel" else "ours"
-        words = f"differs, {row['ulps'] or 'other order'}" if differs else "mixed"
-        cells.setdefault(row["case"], {})[name] = "same" if "same" in row["batch"] else words
+        differs = f"differs, {row['ulps'] or 'other order'}"
+        words = {"differs": differs, "mixed": "mixed"}.get(row["batch"], "same")
+        cells.setdefault(row["case"], {})[name] = words
     compared = {case: by_library for case, by_library in cells.items() if by_library.keys() - {"ours"}}
     libraries = sorted({name for by_library in compared.values() for name in by_library} - {"ours"})
     axes = {row["case"]: row["axis"] for row in rows if row["axis"]}

@@ -94,15 +94,12 @@ def _kernel(spec: KernelSpec) -> str:
 
 
 def _timeline(spec: KernelSpec) -> str:
-    """Return the kernel's picture at work, the newest of `scripts/timelines`; empty without one."""
-    paths = sorted(TIMELINES.glob(f"{spec.name}*.png"))
-    names = [path.name for path in paths if path.stem.partition("-")[0] == spec.name]
+    """Return the pictures of the kernel and its variants at work, which `scripts/timelines` drew; empty without one."""
+    names = [path.stem for path in sorted(TIMELINES.glob("*.png")) if path.stem.partition("-")[0] == spec.name]
+    if not names:
+        return ""
     shown = "By [regions](../../guides/timeline.md) in a copy of its source, what its warps do when:"
-    return (
-        joined([shown, *(f"![{name[:-4]}: warps of a multiprocessor](../../pictures/{name})" for name in names)])
-        if names
-        else ""
-    )
+    return joined([shown, *(f"![{name}: warps of a multiprocessor](../../pictures/{name}.png)" for name in names)])
 
 
 def _peer(spec: KernelSpec, name: str) -> str:

@@ -2,7 +2,7 @@
 
 On a GPU each run reads the counter in a fresh process while each kernel repeats, for longer than an energy takes, and
 keeps its jumps in a file. From such a file the energies follow as `run` would have measured them. The intervals of all
-kernels together must hold the mean of their ten runs in 93 to 98 %, as far as so many intervals show that. 5 % more
+kernels together must hold the mean of their ten runs in 93 to 98 %, within the error of that share. 5 % more
 rows of softmax must be found, and counter and integrated power must agree within 3 %. With --simulate the same numbers
 come from boards that are played, with steps of 20 to 100 ms and several noises.
 """
@@ -106,7 +106,7 @@ def simulated(runs: int) -> dict[str, list[Energy]]:
 
 @dataclass(frozen=True)
 class CounterJump:
-    """Jump of the counter to `joules`: `at` so many seconds it was seen, after `launches`, and not yet `before`.
+    """Jump of the counter to `joules`, seen `at` a time in seconds after `launches`; `before` is the reading before it.
 
     `idle` and `watts` are the power before the run of the case and at the jump.
     """

@@ -257,9 +257,8 @@ def series_data(context: SiteContext, kernels: Mapping[str, Sequence[str]]) -> I
 def _by_run(series: Course, places: numpy.ndarray) -> numpy.ndarray:
     """Return the values of the runs at these places of the history, NaN for a run without a trusted value."""
     values = numpy.full(len(places), numpy.nan)
-    digits = (
-        6 if is_exact(series.key.metric) else 3
-    )  # after the first: samples have four, a count has all of its digits
+    # After the first: samples have four digits, a count has all of its digits.
+    digits = 6 if is_exact(series.key.metric) else 3
     scale = 10.0 ** (digits - numpy.floor(numpy.log10(series.values)))
     values[numpy.searchsorted(places, series.records)] = numpy.round(series.values * scale) / scale
     return values
