@@ -15,7 +15,7 @@ spec = KernelSpec(
     reference=lambda x: 2 * x,
     tolerance=exact(),
     workloads={{"S0": Workload(n=6), "S1": Workload(n=1000)}},
-    options={options!r},
+    compiler={compiler!r},
 )
 '''
 SIGNATURE = 'extern "C" __global__ void {name}(const float* x, float* y, int n)'
@@ -41,8 +41,24 @@ ROLES = """{
     }
 }
 """
+# Each thread keeps 100 values of which every next one depends on two, so that probes have no free register.
+CROWDED = """{
+    const int at = blockIdx.x * 128 + threadIdx.x;
+    float kept[100];
+    for (int k = 0; k < 100; ++k) kept[k] = x[at] * k;
+    for (int turn = 0; turn < n; ++turn) {
+        PB_REGION("turn");
+        #pragma unroll
+        for (int k = 0; k < 100; ++k) kept[k] = fmaf(kept[k], kept[(k + 37) % 100], x[at + turn]);
+    }
+    float sum = 0;
+    for (int k = 0; k < 100; ++k) sum += kept[k] * k;
+    y[at] = sum;
+}
+"""
 BODIES = {
     "roles": ROLES,
+    "crowded": CROWDED,
     "elected": "{ " + AT + ' y[at] = 2 * x[at]; if (threadIdx.x == 70) { PB_REGION("one thread"); } }',
     "unclosed": "{ " + AT + ' y[at] = 2 * x[at]; PB_REGION_BEGIN(gap, "open"); if (n) return; PB_REGION_END(gap); }',
     "silent": '{ PB_REGION("work"); if (x[0] > 1e30f) y[0] = n; }',
@@ -52,12 +68,12 @@ BODIES = {
 }  # fmt: skip
 
 
-def write(folder, name, body=None, options=(), head=HEAD):
+def write(folder, name, body=None, compiler="nvrtc", head=HEAD):
     """Write a kernel of BODIES, or with another body, into a catalogue and return its source."""
     path = folder / "planted" / f"{name}.cu"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"{head}{SIGNATURE.format(name=name)} {body or BODIES[name]}\n")
-    path.with_suffix(".py").write_text(SPEC.format(name=name, options=options))
+    path.with_suffix(".py").write_text(SPEC.format(name=name, compiler=compiler))
     return path
 
 

@@ -10,7 +10,7 @@ from prism_bench.compilation.languages import BuiltCode, BuiltKernel, build, bui
 from prism_bench.compilation.listing import listing_of, tool
 from prism_bench.compilation.listing import missing as no_listing
 from prism_bench.errors import BackendUnavailable
-from prism_bench.extensions.timeline.recording import RegionBuffer, code_notes, region_names
+from prism_bench.extensions.timeline.recording import RegionBuffer, code_notes, region_names, within_registers
 from prism_bench.spec.case import Device
 from prism_bench.spec.launch import Instance
 from tests.extensions.timeline.placed import AT, ROLES, case_of, write
@@ -75,6 +75,28 @@ def test_probes_wait_for_no_atomic_before_the_end_of_a_region(tmp_path):
     assert not any(name.startswith(("SHFL", "ATOMG.E.ADD")) for name in names)
 
 
+@pytest.mark.parametrize("kernel", ["active_inference_chain:full"])
+def test_probes_take_no_residency_where_they_need_not(tmp_path, kernel):
+    """Left to itself the compiler takes 80 registers with probes, and 63 without: three blocks fit, not four."""
+    copy(tmp_path, kernel)
+    case = case_of(tmp_path, kernel, "S1")
+    wild = RegionBuffer.of(case, H200, 1 << 12).probed(case)
+    held = within_registers(case, wild, H200)
+    (before, more, after) = (built(each).resources.values() for each in (case, wild, held))
+    most = max(entry.registers for entry in before)
+    assert max(entry.registers for entry in more) > 64 >= max(entry.registers for entry in after) >= most
+    assert 0 == sum(entry.spill_stores + entry.spill_loads for entry in after)
+
+
+def test_probes_take_more_registers_where_they_would_spill(tmp_path):
+    write(tmp_path, "crowded")
+    case = case_of(tmp_path, "crowded")
+    wild = RegionBuffer.of(case, H200, 1 << 12).probed(case)
+    before, more = (max(entry.registers for entry in built(each).resources.values()) for each in (case, wild))
+    assert -(-before // 8) * 8 < more, "a kernel whose probes need registers"
+    assert wild is within_registers(case, wild, H200)
+
+
 def test_the_buffer_is_a_variable_of_the_stated_size(tmp_path):
     write(tmp_path, "roles")
     case = case_of(tmp_path, "roles")
@@ -88,9 +110,11 @@ def test_the_buffer_is_a_variable_of_the_stated_size(tmp_path):
 def test_nvcc_finds_the_header(tmp_path):
     if not has_nvcc():
         pytest.skip("no nvcc")
-    write(tmp_path, "roles", options=("--compiler=nvcc",))
+    write(tmp_path, "roles", compiler="nvcc")
     case = case_of(tmp_path, "roles")
-    assert built(case).sass != probed(case).sass
+    off, on = built(case), probed(case)
+    assert off.sass != on.sass
+    assert on.compiler.startswith("nvcc"), on.compiler
 
 
 def test_a_header_of_a_claim_is_in_its_catalogue(tmp_path):

@@ -35,7 +35,7 @@ __device__ RegionRecord region_records[region_shards * regions_of_shard];
 __device__ unsigned region_counts[region_shards * region_line];
 
 // FNV-1a.
-constexpr unsigned region_id(const char* name, unsigned hash = 2166136261u) {
+__host__ __device__ constexpr unsigned region_id(const char* name, unsigned hash = 2166136261u) {
     while (*name) hash = (hash ^ static_cast<unsigned char>(*name++)) * 16777619u;
     return hash;
 }
