@@ -1,7 +1,7 @@
 """Recording of a case's regions: its build with probes, its launches with and without them, the buffer they leave."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from math import prod
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from prism_bench.backends import Backend, Runnable
+from prism_bench.compilation import Resources
 from prism_bench.compilation.languages import BuiltCode, build, build_request
 from prism_bench.compilation.program import cuda_files, is_prebuilt
 from prism_bench.compilation.sources import without_comments
@@ -101,8 +102,9 @@ class RegionBuffer:
 
     def probed(self, case: Case) -> Case:
         """Return the case with its regions switched on."""
-        defined = (f"-DPRISM_BENCH_REGIONS={self.regions}", f"-DPRISM_BENCH_REGION_SHARDS={self.shards}")
-        return replace(case, spec=replace(case.spec, options=(*case.spec.options, *defined)))
+        return _with_options(
+            case, f"-DPRISM_BENCH_REGIONS={self.regions}", f"-DPRISM_BENCH_REGION_SHARDS={self.shards}"
+        )
 
     def clear(self, runnable: Runnable) -> None:
         """Enqueue: the buffer is empty. A UsageError where no kernel of the case has a region."""
@@ -123,6 +125,10 @@ class RegionBuffer:
         written = records.ravel()[records.ravel()["region"] != 0]
         needed = int(reserved.max(initial=0)) * self.shards
         return Capture(written, int((reserved - kept).sum()), int(kept.sum()) - len(written), needed)
+
+
+def _with_options(case: Case, *options: str) -> Case:
+    return replace(case, spec=replace(case.spec, options=(*case.spec.options, *options)))
 
 
 def refuse_incomplete(capture: Capture, names: Mapping[int, str], buffer: RegionBuffer, case: str) -> None:
@@ -160,16 +166,44 @@ def code_notes(plain: BuiltCode, probed: BuiltCode) -> list[str]:
     """Return a sentence for each change of the code by its probes that changes what is measured."""
     before, after = list(plain.resources.values()), list(probed.resources.values())
     notes: list[str] = []
-    registers = [max((entry.registers for entry in side), default=0) for side in (before, after)]
+    registers, spills = (tuple(map(count, (before, after))) for count in (_most_registers, _spills))
     if registers[0] != registers[1]:
         notes.append(f"registers with probes: {registers[1]}, without: {registers[0]}")
-    spills = [sum(entry.spill_stores + entry.spill_loads for entry in side) for side in (before, after)]
     if spills[1] > spills[0]:
         notes.append(f"the probes spill registers: {spills[1]} bytes, {spills[0]} without them")
     serialized = [any(_SERIALIZED in kernel.log for kernel in side.kernels.values()) for side in (plain, probed)]
     if serialized[1] and not serialized[0]:
         notes.append("the probes keep the compiler from overlapping wgmma instructions: move regions away from them")
     return notes
+
+
+_FREE_REGISTERS, _REGISTERS_AT_ONCE = 32, 8  # of a thread: a multiprocessor has 32 for each, handed out by eights
+
+
+def within_registers(plain: Case, probed: Case, device: Device) -> Case:
+    """Return the probed case, held to the registers of the plain one where it need not spill for that.
+
+    With more of them fewer blocks may fit a multiprocessor, and the timeline would be of another kernel.
+    """
+    before, after = (_resources(case, device) for case in (plain, probed))
+    most = max(_FREE_REGISTERS, -(-_most_registers(before) // _REGISTERS_AT_ONCE) * _REGISTERS_AT_ONCE)
+    if _most_registers(after) <= most:
+        return probed
+    held = _with_options(probed, f"--maxrregcount={most}")
+    return held if _spills(_resources(held, device)) <= _spills(before) else probed
+
+
+def _resources(case: Case, device: Device) -> list[Resources]:
+    request = build_request(case, device)
+    return list(build(request).resources.values()) if request else []
+
+
+def _most_registers(entries: Iterable[Resources]) -> int:
+    return max((entry.registers for entry in entries), default=0)
+
+
+def _spills(entries: Iterable[Resources]) -> int:
+    return sum(entry.spill_stores + entry.spill_loads for entry in entries)
 
 
 @dataclass(frozen=True)
@@ -244,6 +278,8 @@ def record(
     names = region_names(case)
     buffer = RegionBuffer.of(case, backend.device, regions)
     probed_case, inputs = buffer.probed(case), case.inputs()
+    if backend.name != "emulator":
+        probed_case = within_registers(case, probed_case, backend.device)
     samples: list[tuple[Sample, Sample]] = []
     with ExitStack() as stack:
         probed = stack.enter_context(backend.prepare(probed_case, inputs))

@@ -9,6 +9,7 @@ from lab.timelines import HEAD, copy
 
 from prism_bench.backends.emulator import EmulatorBackend
 from prism_bench.compilation import compile_source, nvrtc_version
+from prism_bench.compilation.languages import BuiltCode
 from prism_bench.errors import BackendUnavailable, CompilationFailed, UsageError, VerificationFailed
 from prism_bench.extensions.timeline import recording
 from prism_bench.extensions.timeline.recording import RegionBuffer, record, region_id, region_names
@@ -198,7 +199,7 @@ def planted(emulator, monkeypatch):
             return sample
 
         monkeypatch.setattr(recording, "_timers", lambda _: timer)
-        monkeypatch.setattr(recording, "build", lambda request: request)
+        monkeypatch.setattr(recording, "build", lambda _: BuiltCode({}, "cuda", "a compiler"))
         monkeypatch.setattr(recording, "code_notes", lambda *builds: [f"{len(builds)} builds"])
         yield lambda case: record(Planted(), case, 9)
 
