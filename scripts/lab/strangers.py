@@ -307,17 +307,53 @@ def changed_since(folder: Path, catalogue: str, architecture: str = "90") -> set
     return {str(change["kernel"]) for change in changes if "code" in change["reasons"]}
 
 
-def slower_since(folder: Path, catalogue: str) -> dict[str, str]:
-    """Return the verdict of `compare HEAD` on each kernel: with times that the null backend takes from a script.
+def slower_since(folder: Path, catalogue: str, backend: str) -> dict[str, tuple[str, float | None]]:
+    """Return the verdict of `compare HEAD` on each kernel, and its new time by the old one.
 
-    The script doubles the time of a kernel whose source is slowed, since only a GPU has times of kernels.
+    The null backend takes times from a script, which doubles that of a kernel whose source is slowed.
     """
     script = folder / ".git" / "times.json"
     slowed = {"seconds": 2e-6, "sass": "slowed"}
     script.write_text(json.dumps({"*": {"seconds": 1e-6, "noise": 0.001, "with_source": {"slowed": slowed}}}))
-    words = ("--catalogue", catalogue, "--backend", "null", "--processes", "2")
+    words = ("--catalogue", catalogue, "--backend", backend, "--processes", "2")
     cases = printed_json(folder, "compare", "HEAD", *words, PRISM_BENCH_NULL=str(script))["cases"]
-    return {str(case["case"]).partition("[")[0]: str(case["verdict"]) for case in cases}
+    return {
+        str(case["case"]).partition("[")[0]: (str(case["verdict"] or case["reason"]), case["ratio"]) for case in cases
+    }
+
+
+def commit(folder: Path) -> None:
+    """Make a repository of a folder, with all of it in one commit."""
+    author = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "Fast")):
+        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env={**os.environ, **author})
+
+
+@dataclass(frozen=True)
+class SlowedRow:
+    """A kernel whose copy was made slower: what `compile --against` and `compare` say of it."""
+
+    project: str
+    kernel: str
+    code: str  # `changed`, or `the same`
+    verdict: str
+    ratio: str  # of the new time to the old one
+    backend: str
+
+
+def slowed(project: Project, place: Path, backend: str) -> list[SlowedRow]:
+    """Return a row for each kernel of a project that has its right spec, once a copy was slowed."""
+    folder = write_truth(project, place)
+    commit(folder)
+    slow_down(folder, project)
+    changed, judged = changed_since(folder, "right"), slower_since(folder, "right", backend)
+    kernels = sorted(truth.name.lower() for truth in project.truths.values() if not truth.draft)
+    rows = []
+    for kernel in kernels:
+        verdict, ratio = judged.get(kernel, ("none", None))
+        code = "changed" if kernel in changed else "the same"
+        rows.append(SlowedRow(folder.name, kernel, code, verdict, f"{ratio:.3f}" if ratio else "", backend))
+    return rows
 
 
 # The time of many functions.
@@ -412,13 +448,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "project", nargs="*", metavar="project", choices=[[], *(project.folder.name for project in every)], default=[]
     )
-    names: list[str] = parser.parse_args(arguments).project
+    parser.add_argument(
+        "--slowed", choices=["cuda", "null"], help="slow copies down instead, and compare them on this backend"
+    )
+    parser.add_argument("--output", type=Path, default=REPORT, metavar="FOLDER", help="write the tables here")
+    parsed = parser.parse_args(arguments)
+    names: list[str] = parsed.project
     chosen = [project for project in every if not names or project.folder.name in names]
+    if parsed.slowed:
+        return _study_slowed(chosen, parsed.slowed, parsed.output / "slowed.csv")
     result = study(chosen)
     lines = figures(result, *cost_of_many())
     for row in result:
         print(f"{row.project:20} {row.kernel:34} {row.skeleton:6} {row.launch:14.60} {row.verified or row.reason:.90}")
     print(*lines, sep="\n")
     if not names:
-        write_report(result, lines)
+        write_report(result, lines, parsed.output)
     return 0 if all(line.is_met for line in lines) else 1
+
+
+def _study_slowed(chosen: Sequence[Project], backend: str, table: Path) -> int:
+    """Write the rows of each project as soon as it is compared; return 1 where a slowed kernel is not called slower."""
+    rows: list[SlowedRow] = []
+    for project in chosen:
+        with tempfile.TemporaryDirectory() as place:
+            rows += slowed(project, Path(place), backend)
+        write_csv(rows, table)
+        print(*rows[-len(project.truths) :], sep="\n", flush=True)
+    return 0 if all((row.code, row.verdict) == ("changed", "slower") for row in rows) else 1
