@@ -42,7 +42,7 @@ class RegionTimeline:
     def __len__(self) -> int:
         return len(self.begin)
 
-    @property
+    @cached_property
     def length(self) -> np.ndarray:
         """Return how long each region was open."""
         return self.end - self.begin

@@ -136,18 +136,14 @@ def perfetto_trace(recording: Recording) -> bytes:
     for number, thread in np.unique(np.stack((timeline.multiprocessor, threads)), axis=1).T.tolist():
         title = f"block slot {thread // 32}, warp {thread % 32}"
         events.append({"name": "thread_name", "ph": "M", "pid": number, "tid": thread, "args": {"name": title}})
-    for place in range(len(timeline)):
-        events.append(
-            {
-                "name": timeline.names[timeline.region[place]],
-                "ph": "X",
-                "ts": round(float(timeline.begin[place]) * scale, 4),
-                "dur": round(float(timeline.length[place]) * scale, 4),
-                "pid": int(timeline.multiprocessor[place]),
-                "tid": int(threads[place]),
-                "args": {"block": int(timeline.block[place]), "launch": int(timeline.launch[place])},
-            }
-        )
+    begin, length = (np.round(times * scale, 4).tolist() for times in (timeline.begin, timeline.length))
+    places = (timeline.multiprocessor, threads, timeline.block, timeline.launch)
+    regions = zip(timeline.region.tolist(), begin, length, *(place.tolist() for place in places), strict=True)
+    for number, at, lasts, process, thread, block, launch in regions:
+        events.append({
+            "name": timeline.names[number], "ph": "X", "ts": at, "dur": lasts, "pid": process, "tid": thread,
+            "args": {"block": block, "launch": launch},
+        })  # fmt: skip
     notes = {
         key: value for key, value in timeline_json(recording).items() if key in ("case", "device", "unit", "notes")
     }

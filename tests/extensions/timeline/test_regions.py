@@ -190,5 +190,13 @@ def test_perfetto_has_a_process_for_each_multiprocessor(recording):
         assert all(before[1] <= after[0] + 1e-3 for before, after in zip(spans, spans[1:], strict=False))
 
 
+def test_a_column_is_computed_once(recording):
+    """Whoever reads one region after the other takes as long as there are regions, not their square."""
+    timeline = recording.timeline
+    columns = [name for name in dir(timeline) if isinstance(getattr(timeline, name), np.ndarray)]
+    assert {"begin", "length", "block_key"} <= {*columns}
+    assert not [name for name in columns if getattr(timeline, name) is not getattr(timeline, name)]
+
+
 def test_the_cost_names_the_interval_only_with_enough_pairs():
     assert "interval" not in cost_text(ProbeCost((1e-5,) * 3, (1.01e-5,) * 3, 4))
