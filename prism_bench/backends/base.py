@@ -231,6 +231,10 @@ class Runnable(AbstractContextManager):
     def restore(self) -> None:
         """Enqueue: restore the inputs that the kernel changes in place."""
 
+    def unseen(self) -> str | None:
+        """Return why the last call did not show all that the backend looks for; None where it did."""
+        return None
+
     def guard(self, key: int) -> OutputGuard | None:
         """Return a guard of the outputs as a verified launch has just left them; `key` is random.
 

@@ -172,6 +172,13 @@ class EmulatorRunnable(HostRunnable):
             if is_ended:
                 return
 
+    def unseen(self) -> str | None:
+        ended = (f for report in self.reports for f in report.findings if self._backend.is_out_of_time(f))
+        finding = next(ended, None)
+        if finding is None:
+            return None
+        return f"accesses were watched in part only ({finding.message}); those of edges are watched to their end"
+
     def _complaints(self, *, placed: bool = False) -> list[str]:
         """Return the latest call's findings as text, one for each place; only those with a line if `placed`."""
         launches = [step for step in self.steps if isinstance(step, Launch)]

@@ -88,6 +88,7 @@ class MeasuringSession:
         settings, known = self._settings, KnownReference()
         measurements: list[Measurement] = []
         control: str | None = None
+        unseen: str | None = None
         with self._backend.prepare(case, case.inputs(settings.seeds[0])) as runnable:
             with phase(VERIFYING):
                 seeds = settings.seeds_of(case)
@@ -96,6 +97,7 @@ class MeasuringSession:
                 if strict:
                     with strict.prepare(case, known.inputs(case, seeds[0])) as watched:
                         watched()
+                        unseen = watched.unseen()
             if (settings.bitwise or settings.outputs) and passed(entries):
                 entries = self._with_bits(runnable, entries)
             if not passed(entries):
@@ -119,7 +121,7 @@ class MeasuringSession:
             if self._timed and self._process == 0 and self._backend.name == "cuda" and control is None:
                 with phase(CPU):
                     measurements += measure_cpu(runnable, settings)
-            result = result_of(case, "ok", None, entries, measurements, code=runnable.evidence())
+            result = result_of(case, "ok", unseen, entries, measurements, code=runnable.evidence())
             return replace(result, peers=peers.facts, control=control)
 
     def _kernel(

@@ -20,6 +20,16 @@ _DRAFTS = {
     "15_attention": {"reshape_and_cache"},
     "19_linear_attention": {"chunk_local_cumsum_kernel"},
 }
+# Kernels that load and are not verified with a line for the reference: it needs what the output had before, or a table
+# that the source leaves open.
+_UNVERIFIED = {
+    "06_stencil": {"conv_constant"},
+    "20_rope": {"kv_append_kernel"},
+    "24_losses": {"mse_kernel"},
+    "25_moe": {"expert_histogram_kernel"},
+    "28_scan_sort": {"count_nonzero_kernel"},
+    "29_matrix": {"matmul_split_k_kernel"},
+}
 each_project = pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.folder.name)
 
 
@@ -80,11 +90,13 @@ def test_flow_from_init_to_a_slowed_copy(project: Project, tmp_path: Path) -> No
 
 @pytest.mark.thorough
 @each_project
-def test_right_kernel_with_its_reference_is_not_called_wrong(project: Project, tmp_path: Path) -> None:
+def test_right_kernel_with_its_reference_is_verified(project: Project, tmp_path: Path) -> None:
     if project.language == "triton" and not is_installed("triton"):
         pytest.skip("needs Triton")
     rows = list(strangers.studied(project, tmp_path, verify=True))
-    assert {} == {row.kernel: row.verified for row in rows if row.verified.startswith("wrong")}
+    complaints = {row.kernel: row.verified for row in rows if row.skeleton == "loads" and row.verified != "ok"}
+    assert _UNVERIFIED.get(project.folder.name, set()) == {*complaints}, complaints
+    assert all(text.startswith("failed: ") for text in complaints.values()), complaints
     assert sum(row.skeleton == "loads" for row in rows) == sum(row.hand_written for row in rows)
 
 

@@ -12,7 +12,7 @@ from prism_bench.analysis.run_analysis import read
 from prism_bench.analysis.summary import implementation
 from prism_bench.report.terminal.profile import profile_view
 from prism_bench.report.terminal.record import summary_view, verdict_text
-from prism_bench.report.terminal.verification import skipped_reasons, verification_view
+from prism_bench.report.terminal.verification import reasons_of, verification_view
 from prism_bench.report.view import case_views
 from prism_bench.spec.metric import Budget
 from tests.report.peered import peered_record
@@ -169,8 +169,18 @@ def test_cases_that_were_skipped_for_one_reason_are_one_line():
     cases = [replace(case_result("add"), name=name, status="skipped", reason=f"{name}: {why}") for name in names]
     other = replace(case_result("add"), name="add[n=3]", status="skipped", reason="out of memory")
     assert [f"4 cases of add:triton, scale:triton: {why}", "add[n=3]: out of memory"] == list(
-        skipped_reasons([*cases, other])
+        reasons_of([*cases, other], "skipped")
     )
+
+
+def test_a_case_that_was_watched_in_part_has_a_note():
+    part = replace(case_result("add"), reason="accesses were watched in part only")
+    console = Console(width=120, no_color=True)
+    with console.capture() as captured:
+        console.print(verification_view({"emulator": record_of(part, case_result("scale"))}))
+    text = flat(captured.get())
+    assert "emulator: 2 ok" in text and 1 == text.count("note "), text
+    assert f"note {part.name}: accesses were watched in part only" in text
 
 
 def test_a_profile_lists_what_failed_first_and_what_was_skipped_last():

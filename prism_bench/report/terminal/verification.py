@@ -149,7 +149,11 @@ def _failures(backend: str, record: RunRecord, verbose: bool) -> list[Text]:
     each = [Alike(status, text, [case]) for status, case, text in failed]
     for group in each if verbose else alike(failed, NOT_TIMED):
         lines += _complaint(group, verbose)
-    return lines + [Text.assemble(("skipped", "yellow"), f" {reason}") for reason in skipped_reasons(record.cases)]
+    return lines + [
+        Text.assemble((title, "yellow"), f" {reason}")
+        for title, status in (("skipped", "skipped"), ("note", "ok"))
+        for reason in reasons_of(record.cases, status)
+    ]
 
 
 def _complaint(group: Alike, verbose: bool) -> Iterator[Text]:
@@ -162,11 +166,14 @@ def _complaint(group: Alike, verbose: bool) -> Iterator[Text]:
         yield Text(f"    {'; '.join(more)}: --verbose shows all", style="dim")
 
 
-def skipped_reasons(cases: Iterable[CaseResult]) -> Iterator[str]:
-    """Yield the reason of skipped cases, once for all that share it: `2 cases of softmax:triton: ...`."""
+def reasons_of(cases: Iterable[CaseResult], status: str) -> Iterator[str]:
+    """Yield the reason of skipped cases, once for all that share it: `2 cases of softmax:triton: ...`.
+
+    A case that is ok has one where the backend did not see all that it looks for.
+    """
     groups: dict[str, list[CaseResult]] = {}
     for case in cases:
-        if case.status == "skipped":
+        if case.status == status and (case.reason or status == "skipped"):
             reason = (case.reason or "the record gives no reason").removeprefix(f"{case.name}: ")
             groups.setdefault(reason, []).append(case)
     for reason, skipped in groups.items():
