@@ -17,7 +17,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from itertools import repeat
 from math import prod
@@ -336,24 +336,32 @@ class SlowedRow:
     project: str
     kernel: str
     code: str  # `changed`, or `the same`
-    verdict: str
-    ratio: str  # of the new time to the old one
-    backend: str
+    verdict: str = ""
+    ratio: str = ""  # of the new time to the old one
+    backend: str = ""
 
 
-def slowed(project: Project, place: Path, backend: str) -> list[SlowedRow]:
-    """Return a row for each kernel of a project that has its right spec, once a copy was slowed."""
+def slowed(project: Project, place: Path) -> tuple[Path, list[SlowedRow]]:
+    """Return a repository whose last commit is the project and whose files are slower, and a row for each kernel.
+
+    Only kernels that have a right spec are in it; `compared` gives the rows their verdicts.
+    """
     folder = write_truth(project, place)
     commit(folder)
     slow_down(folder, project)
-    changed, judged = changed_since(folder, "right"), slower_since(folder, "right", backend)
+    changed = changed_since(folder, "right")
     kernels = sorted(truth.name.lower() for truth in project.truths.values() if not truth.draft)
-    rows = []
-    for kernel in kernels:
-        verdict, ratio = judged.get(kernel, ("none", None))
-        code = "changed" if kernel in changed else "the same"
-        rows.append(SlowedRow(folder.name, kernel, code, verdict, f"{ratio:.3f}" if ratio else "", backend))
-    return rows
+    return folder, [SlowedRow(folder.name, name, "changed" if name in changed else "the same") for name in kernels]
+
+
+def compared(folder: Path, rows: Sequence[SlowedRow], backend: str) -> list[SlowedRow]:
+    """Return the rows with what `compare` says of each kernel on a backend."""
+    judged = slower_since(folder, "right", backend)
+    named = [(row, *judged.get(row.kernel, ("none", None))) for row in rows]
+    return [
+        replace(row, verdict=verdict, ratio=f"{ratio:.3f}" if ratio else "", backend=backend)
+        for row, verdict, ratio in named
+    ]
 
 
 # The time of many functions.
@@ -469,10 +477,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _study_slowed(chosen: Sequence[Project], backend: str, table: Path) -> int:
     """Write the rows of each project as soon as it is compared; return 1 where a slowed kernel is not called slower."""
-    rows: list[SlowedRow] = []
-    for project in chosen:
-        with tempfile.TemporaryDirectory() as place:
-            rows += slowed(project, Path(place), backend)
-        write_csv(rows, table)
-        print(*rows[-len(project.truths) :], sep="\n", flush=True)
+    jobs, rows = max(1, (os.cpu_count() or 1) // 2), list[SlowedRow]()
+    with tempfile.TemporaryDirectory() as place, ProcessPoolExecutor(jobs) as pool:
+        prepared = list(pool.map(slowed, chosen, repeat(Path(place))))
+        for folder, of_project in prepared:  # one after the other: they are timed
+            rows += compared(folder, of_project, backend)
+            write_csv(rows, table)
+            print(*rows[-len(of_project) :], sep="\n", flush=True)
     return 0 if all((row.code, row.verdict) == ("changed", "slower") for row in rows) else 1

@@ -80,7 +80,7 @@ def test_flow_from_init_to_a_slowed_copy(project: Project, tmp_path: Path) -> No
     assert dict.fromkeys(sorted(kernels), "ok") == dict(sorted(strangers.verdicts(folder, "right").items()))
     strangers.commit(folder)
     assert set() == strangers.changed_since(folder, "right")
-    rows = strangers.slowed(project, tmp_path / "slowed", "null")
+    rows = strangers.compared(*strangers.slowed(project, tmp_path / "slowed"), "null")
     assert {(kernel, "changed", "slower") for kernel in kernels} == {
         (row.kernel, row.code, row.verdict) for row in rows
     }
