@@ -270,7 +270,7 @@ def _chosen(
 
 
 def _show(result: "TuningResult", path: Path | None, json: bool) -> int:
-    """Print the report; return 1 where a default has no time, 2 where time ran out."""
+    """Print the report; return 1 where a default has no time, 2 where time ran out or this machine launches none."""
     from prism_bench.report.terminal.tuning import session_json, session_view
 
     if json:
@@ -278,6 +278,6 @@ def _show(result: "TuningResult", path: Path | None, json: bool) -> int:
     else:
         options.out().print(session_view(result.decisions, result.left, result.seconds))
         options.line(f"choices: {path or 'none is settled, none is kept'}")
-    searches = [decision.searched for decision in result.decisions]
+    searches = [decision.searched for decision in result.decisions if not decision.searched.skipped]
     broken = any(search.default.task in search.refused for search in searches)
-    return 1 if broken else 0 if result.complete else 2
+    return 1 if broken else 0 if result.complete and searches else 2

@@ -316,6 +316,10 @@ class TuningSession:
             yield
 
 
+class _NotLaunched(Exception):
+    """The machine cannot launch a case's default."""
+
+
 def _search(
     space: Sequence[Case],
     trial: Callable[[Case], Trial],
@@ -333,6 +337,8 @@ def _search(
     def measure(configuration: Mapping[str, Any]) -> float | None:
         result = trial(by_choice[tuple(configuration.items())])
         task, value, time_of = result.case.task, result.value, result.seconds
+        if task == space[0].task and result.result.status == "skipped":
+            raise _NotLaunched(result.reason)
         if value is None or time_of is None:
             if task == space[0].task and time_of is not None:
                 raise BackendUnavailable(f"{task}: no energy to tune by: {result.reason}")
@@ -341,7 +347,10 @@ def _search(
         seconds[task], values[task] = time_of, value
         return value
 
-    search([case.configuration for case in space], measure, plan.budget)
+    try:
+        search([case.configuration for case in space], measure, plan.budget)
+    except _NotLaunched as error:
+        return Searched(space[0], 0, {space[0].task: str(error)}, {}, (), len(space), least, skipped=True)
     tried = len(values) + len(refused)
     best: list[Case] = []
     for task in best_few(values, space[0].task):

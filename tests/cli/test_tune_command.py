@@ -68,6 +68,14 @@ def test_wrong_ones_are_refused_however_quick(tune):
     assert "refused: tripled[n=1000]@block=64,items=1: tripled[n=1000] on null: y[" in found.out
 
 
+def test_what_this_machine_cannot_launch_is_skipped_as_in_a_run(tune):
+    found = tune({"*": {"memory": True}})
+    assert 2 == found.code
+    assert "0 of 0 cases leave their default" in found.out
+    assert 1 == found.out.count("skipped: tripled") and "refused" not in found.out, found.out
+    assert not list(Path("reports/tuning").glob("*.json"))
+
+
 def test_what_ctrl_c_left_open_is_not_kept(tune, monkeypatch):
     monkeypatch.setattr("prism_bench.workflows.tuning_session.timed_in_turn", interrupted)
     found = tune(HALF)

@@ -149,6 +149,7 @@ class Searched:
 
     `best` are the best candidates in what is `least`, best first; empty if none was better than the default. `seconds`
     has the search's median of every correct configuration, by task; `joules` the energy of its launch, where it counts.
+    It is `skipped` where this machine cannot launch its default, as without the compiler of its language.
     """
 
     default: Case
@@ -159,6 +160,7 @@ class Searched:
     space: int = 0
     least: Least = "time"
     joules: Mapping[str, float] = field(default_factory=dict[str, float])
+    skipped: bool = False
 
     @property
     def values(self) -> Mapping[str, float]:
@@ -265,6 +267,6 @@ def _why_not(search: Searched, judgements: Sequence[Judgement]) -> str:
 
 
 def mean_speedup(decisions: Sequence[Decided]) -> float | None:
-    """Return the geometric mean of the gains, with 1 for kept defaults; None without cases."""
-    logs = [log(decision.gain) for decision in decisions]
+    """Return the geometric mean of the gains, with 1 for kept defaults; None without cases that were launched."""
+    logs = [log(decision.gain) for decision in decisions if not decision.searched.skipped]
     return exp(sum(logs) / len(logs)) if logs else None

@@ -71,6 +71,7 @@ def _row(decided: Decided) -> tuple[str | Text, ...]:
         f" of {decided.searched.space}" if decided.searched.tried < decided.searched.space else ""
     )
     tried += f", {len(decided.searched.refused)} refused" if decided.searched.refused else ""
+    tried = "skipped" if decided.searched.skipped else tried
     (usual, now), text = decided.values, time_text if decided.searched.least == "time" else energy_text
     if not decided.adopted:
         return (decided.searched.default.name, text(usual), "", "", "the default", tried, decided.reason)
@@ -90,14 +91,18 @@ def _row(decided: Decided) -> tuple[str | Text, ...]:
 def _words(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -> Iterator[str]:
     adopted = [decided for decided in decisions if decided.adopted]
     mean, of_these = mean_speedup(decisions), mean_speedup(adopted)
-    text = f"{len(adopted)} of {count_text(len(decisions), 'case')} leave their default"
+    tuned = [decided for decided in decisions if not decided.searched.skipped]
+    text = f"{len(adopted)} of {count_text(len(tuned), 'case')} leave their default"
     text += f": {ratio_text(of_these)} among themselves, {ratio_text(mean)} over all" if adopted else ""
     tried = sum(decided.searched.tried for decided in decisions)
     yield f"{text} (geometric means). {count_text(tried, 'configuration')} tried in {seconds:.0f} s."
     for decided in decisions:
         reasons = list(decided.searched.refused.items())
         more = f" ({len(reasons) - 1} more of this case)" if len(reasons) > 1 else ""
-        yield from (f"refused: {task}: {reason}{more}" for task, reason in reasons[:1])
+        what = "skipped" if decided.searched.skipped else "refused"
+        yield from (
+            f"{what}: {reason if task in reason else f'{task}: {reason}'}{more}" for task, reason in reasons[:1]
+        )
     if left:
         yield f"not tuned, for lack of time: {', '.join(case.name for case in left)}"
 
@@ -124,6 +129,7 @@ def _plain(decided: Decided) -> dict[str, Any]:
         "space": decided.searched.space,
         "tried": decided.searched.tried,
         "refused": dict(decided.searched.refused),
+        "skipped": decided.searched.skipped,
         "searched": dict(decided.searched.seconds),
         "default": decided.searched.default.configuration,
         "configuration": decided.chosen.configuration,
