@@ -24,7 +24,7 @@ from prism_bench.backends.host import (
 )
 from prism_bench.compilation.cubin import function_of
 from prism_bench.compilation.program import is_prebuilt
-from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, Module, not_emulated
+from prism_bench.emulator import ORDERS, DeviceBuffer, LaunchReport, MappedBuffer, Module, not_emulated
 from prism_bench.emulator.build import find_compiler, is_suspect
 from prism_bench.emulator.library import LaunchRequest, report_crashes, three
 from prism_bench.emulator.report import LaunchFinding
@@ -257,9 +257,8 @@ class EmulatorRunnable(HostRunnable):
         if isinstance(step, Zero):
             self._buffers[step.name].array[...] = 0
             return None
-        if step.maps:
-            raise BackendUnavailable(f"{self.case.name}: the emulator has no copies by tensor maps (TMA)")
-        values = [self._value(name) for name in self.names_of(step)]
+        maps = {wanted.name: MappedBuffer(self._buffers[wanted.name], wanted) for wanted in step.maps}
+        values = [maps.get(name) or self._value(name) for name in self.names_of(step)]
         request = LaunchRequest(
             function_of(step.entry or self.case.spec.entry),
             three(step.grid),

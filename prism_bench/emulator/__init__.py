@@ -13,7 +13,7 @@ report     findings and traffic of a launch
 """
 
 from prism_bench.emulator.build import entry_not_emulated, not_emulated
-from prism_bench.emulator.library import ORDERS, DeviceBuffer, HostBuffer
+from prism_bench.emulator.library import ORDERS, DeviceBuffer, HostBuffer, MappedBuffer
 from prism_bench.emulator.module import Module, compile_source
 from prism_bench.emulator.report import Access, ArgumentTraffic, LaunchFinding, LaunchReport, Traffic
 
@@ -25,6 +25,7 @@ __all__ = [
     "HostBuffer",
     "LaunchFinding",
     "LaunchReport",
+    "MappedBuffer",
     "Module",
     "Traffic",
     "compile_source",

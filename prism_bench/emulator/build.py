@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from pathlib import Path
 
+from prism_bench.emulator.ptx import translate
 from prism_bench.errors import BackendUnavailable, CompilationFailed, SpecError
 from prism_bench.io import files
 from prism_bench.io.files import first_in, lock
@@ -290,7 +291,7 @@ def _own_content() -> str:
 # namespace: without it g++ refuses `__shared__` in a template next to `__shared__` in a plain function. Five things
 # cannot be expressed with macros and are rewritten: `extern __shared__`, `extern "C"`, `return;`, which must note that
 # the thread leaves early, because barriers wait for every other thread, `__launch_bounds__` and `__cluster_dims__`,
-# which are checked where the kernel begins, and barriers in inline PTX, `bar.sync` and `bar.arrive`.
+# which are checked where the kernel begins, and inline PTX that the emulator knows.
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"][^\n]*$')
 _HAS_INCLUDE = re.compile(r'__has_include\s*\(\s*([<"])([^>"\n]+)[>"]\s*\)')
@@ -310,12 +311,6 @@ _NESTED = r"(?:[^()#]|\((?:[^()#]|\([^()#]*\))*\))+"
 _CHECKED = re.compile(
     rf"\b__(?P<what>launch_bounds|cluster_dims)__\s*\((?P<arguments>{_NESTED})\)(?=[^;{{}}#]*?\)\s*(?P<body>\{{))"
 )
-_BARRIER = re.compile(
-    r"\b(?:asm|__asm__|__asm)\b(?:[\s\\]|volatile\b|__volatile__\b)*\([\s\\]*"
-    r'"\s*(?:bar|barrier)(?:\.cta)?\.(?P<what>sync|arrive)(?:\.aligned)?\s+(?P<id>%\d|\d+)\s*'
-    rf'(?:,\s*(?P<count>%\d|\d+)\s*)?;?(?:\s|\\[nt])*"(?P<operands>(?:{_NESTED})?)\)'
-)
-_OPERAND = re.compile(rf'"[rn]"[\s\\]*\(({_NESTED})\)')
 _SYMBOL = re.compile(
     r"__(?:constant|device)__\s+(?:[\w:]+(?:<[^;{}()]*?>)?(?:\s*\([\d\s]*\))?[\s*&]+)+(?P<name>\w+)\s*(?:\[[^\]]*\]\s*)*[=;{]"
 )
@@ -369,7 +364,7 @@ def _flat(path_or_text: Path | str, include_dirs: tuple[Path, ...]) -> _Flat:
     key = (path_or_text, include_dirs)
     if key not in _KEPT or not _KEPT[key].is_fresh:
         reader = _Flattener(include_dirs)
-        text = _BARRIER.sub(_barrier_call, reader.read(path_or_text))
+        text = translate(reader.read(path_or_text))
         _KEPT[key] = _Flat(text, tuple(reader.system), tuple(map(_state, reader.files)))
     return _KEPT[key]
 
@@ -381,23 +376,6 @@ def _state(path: Path) -> tuple[Path, int, int]:
     except OSError:
         return path, 0, -1
     return path, status.st_mtime_ns, status.st_size
-
-
-def _barrier_call(statement: re.Match[str]) -> str:
-    """Return the runtime's call for a barrier in inline PTX, or the statement itself where an operand is no number."""
-    operands = _OPERAND.findall(statement["operands"])
-    numbers = [operand for operand in (statement["id"], statement["count"]) if operand]
-    values = [
-        number if number[0] != "%" else operands[int(number[1:])]
-        for number in numbers
-        if number[0] != "%" or int(number[1:]) < len(operands)
-    ]
-    waits = statement["what"] == "sync"
-    if len(values) < len(numbers) or not (waits or statement["count"]):
-        return statement[0]
-    name = "named_barrier" if statement["count"] else "block_barrier"
-    given = f"{', '.join(values)}, {str(waits).lower()}, " if statement["count"] else ""
-    return f"::cuda_cpu::{name}({given}CUDA_CPU_SITE)" + "".join(re.findall(r"\\?\n", statement[0]))
 
 
 @lru_cache(maxsize=256)
@@ -582,12 +560,16 @@ def _tables(entries: tuple[str, ...], symbols: tuple[str, ...]) -> str:
 
 # Kernels that the emulator cannot run.
 
+_BULK = (  # after `cp_`, of cuda::device::experimental
+    r"async_bulk_(?:global_to_shared|shared_to_global|commit_group|wait_group_read"
+    r"|tensor_[1-5]d_(?:global_to_shared|shared_to_global))"
+)
 # The first match is the reason, so more specific patterns come first.
 _REASONS = (
     ("wgmma", r"\bwgmma\b"),
-    ("tensor memory accelerator", r"\bCUtensorMap\b|\bcp\.async\.bulk\b|\bcp_async_bulk\w*"),
+    ("tensor memory accelerator", rf"\bcp_(?!{_BULK}\b)(?:reduce_)?async_(?:reduce_)?bulk\w*|\bcuTensorMap\w+"),
     ("fifth-generation tensor cores", r"\btcgen05\b"),
-    ("mbarrier", r"\bmbarrier\b|\bcuda::device::barrier_\w+|\b__mbarrier_\w+"),
+    ("mbarrier", r"\bcuda::device::barrier_(?!(?:arrive_tx|expect_tx|native_handle)\b)\w+|\b__mbarrier_\w+"),
     ("thread block clusters", r"\bthis_cluster\b|\bcluster_group\b|\b__cluster_(?!dims__)\w+"),
     ("textures or surfaces", r"\bcuda(Texture|Surface)Object_t\b|\b(tex|surf)[123]D\w*\s*[<(]"),
     ("dynamic parallelism", r"(?m:^(?!\s*#\s*define\b).*<<<)"),  # a macro of the host may launch
@@ -598,7 +580,7 @@ _REASONS = (
 _ANY_REASON = re.compile("|".join(pattern for _, pattern in _REASONS))
 # Each reason's pattern has one of these: a search for words is quick.
 _HINTS = (
-    "wgmma", "CUtensorMap", "bulk", "tcgen05", "barrier", "cluster", "Object_t", "1D", "2D", "3D", "<<<", "_fp", "asm",
+    "wgmma", "cuTensorMap", "bulk", "tcgen05", "barrier", "cluster", "Object_t", "1D", "2D", "3D", "<<<", "_fp", "asm",
     "<cuda/",
 )  # fmt: skip
 _NAME = re.compile(r"\b[A-Za-z_]\w*")

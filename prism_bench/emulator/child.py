@@ -64,7 +64,7 @@ class _LoadedLibrary:
         report = execute(self._library, question.request, arguments, make_buffer)
         signature = self._library.signatures[question.request.entry]
         pairs = zip(question.arguments, signature, strict=True)
-        written = {place.array for place, parameter in pairs if parameter.is_pointer and not parameter.is_const}
+        written = {place.array for place, parameter in pairs if place.map or parameter.is_pointer > parameter.is_const}
         returned = tuple(sorted(index for index in written if index is not None))
         return LaunchAnswer(report, returned), [arrays[index] for index in returned]
 

@@ -19,6 +19,7 @@ from prism_bench.emulator.library import (
     EMULATED,
     DeviceBuffer,
     LaunchRequest,
+    MappedBuffer,
     NotAnArgument,
     describe,
     is_of_emulator,
@@ -28,6 +29,7 @@ from prism_bench.emulator.report import Access, LaunchFinding, LaunchReport
 from prism_bench.errors import BackendUnavailable
 from prism_bench.io.channels import Frame, FrameError, can_be_sent
 from prism_bench.io.workers import FrameWorker, Refusal, WorkerEnvironment
+from prism_bench.spec.launch import TensorMap
 
 # A child's standard error, with sanitizers' reports and crashes, as findings.
 
@@ -105,7 +107,7 @@ def _crash(library: Path, text: str) -> Iterator[LaunchFinding]:
 
 
 class ArgumentPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Place of an argument of a launch: the index of the frame's array, passed as an array or as a scalar.
+    """Place of an argument of a launch: the index of the frame's array, passed as an array, a scalar or a tensor map.
 
     An argument that no kernel accepts has no array, only a description for the error message.
     """
@@ -113,6 +115,7 @@ class ArgumentPlace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     array: int | None
     is_scalar: bool = False
     description: str = ""
+    map: TensorMap | None = None
 
 
 class LoadQuestion(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
@@ -175,7 +178,7 @@ Answer = DoneAnswer | LaunchAnswer | EntriesAnswer | SymbolAnswer | Refusal
 QUESTIONS: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
 ANSWERS: msgspec.json.Decoder[Answer] = msgspec.json.Decoder(Answer)
 
-Argument = np.ndarray | DeviceBuffer | np.generic | NotAnArgument
+Argument = np.ndarray | DeviceBuffer | MappedBuffer | np.generic | NotAnArgument
 
 
 def pack_arguments(arguments: Sequence[object]) -> tuple[tuple[ArgumentPlace, ...], list[np.ndarray]]:
@@ -183,7 +186,8 @@ def pack_arguments(arguments: Sequence[object]) -> tuple[tuple[ArgumentPlace, ..
     arrays: list[np.ndarray] = []
     indexes: dict[int, int] = {}
     places = []
-    for argument in arguments:
+    for passed in arguments:
+        argument, tensor_map = (passed.buffer, passed.wanted) if isinstance(passed, MappedBuffer) else (passed, None)
         content = _content_of(argument)
         if content is None:
             places.append(ArgumentPlace(None, description=describe(argument)))
@@ -191,7 +195,7 @@ def pack_arguments(arguments: Sequence[object]) -> tuple[tuple[ArgumentPlace, ..
         if id(argument) not in indexes:
             indexes[id(argument)] = len(arrays)
             arrays.append(content)
-        places.append(ArgumentPlace(indexes[id(argument)], isinstance(argument, np.generic)))
+        places.append(ArgumentPlace(indexes[id(argument)], isinstance(argument, np.generic), map=tensor_map))
     return tuple(places), arrays
 
 
@@ -212,7 +216,8 @@ def unpack_arguments(places: Sequence[ArgumentPlace], arrays: Sequence[np.ndarra
             arguments.append(NotAnArgument(place.description))
         else:
             array = arrays[place.array]
-            arguments.append(array[()] if place.is_scalar else array)
+            mapped = MappedBuffer(array, place.map) if place.map else array
+            arguments.append(array[()] if place.is_scalar else mapped)
     return arguments
 
 

@@ -4,6 +4,7 @@ import _ctypes
 import ctypes
 import os
 import shutil
+import struct
 import subprocess
 import threading
 import weakref
@@ -22,7 +23,15 @@ from prism_bench.compilation.cubin import function_variables
 from prism_bench.emulator.build import INCLUDE, RUNTIME
 from prism_bench.emulator.report import Access, ArgumentTraffic, LaunchFinding, LaunchReport, Traffic
 from prism_bench.errors import BackendUnavailable, SpecError
-from prism_bench.spec.launch import SHARED_KB, beyond_devices, beyond_residence, most_resident
+from prism_bench.spec.launch import (
+    MAP_BYTES,
+    MAP_TYPE,
+    SHARED_KB,
+    TensorMap,
+    beyond_devices,
+    beyond_residence,
+    most_resident,
+)
 
 ORDERS = ("forward", "reverse", "shuffled")
 _PATIENCE_SECONDS = 10.0  # CPU time without progress after which a launch ends with a finding
@@ -467,6 +476,31 @@ def check(entry: str, signature: Signature, arguments: Sequence[object]) -> None
             raise SpecError(f"{entry}: argument {index}: {describe(argument)} passed, kernel takes {expected}")
 
 
+# Tensor maps: what copies by the tensor memory accelerator have to know of a buffer, as `BoxMap` of runtime/state.h.
+
+_BOX_MAP = struct.Struct("<Q Q 5Q 5Q 5I 4B")
+_LARGEST_ALIGNMENT = 128  # of a parameter
+_MAP_MARK = 0x70616D20786F6221
+
+
+@dataclass(frozen=True, eq=False)
+class MappedBuffer:
+    """A buffer that a launch passes as a tensor map, by value."""
+
+    buffer: "np.ndarray | DeviceBuffer"
+    wanted: TensorMap
+
+    def box_map(self, address: int) -> np.ndarray:
+        """Return the map of the buffer at its address; raise a SpecError where a device has no such map."""
+        size = self.buffer.dtype.itemsize
+        extents, box = self.wanted.of(self.buffer.shape, size, address)
+        rank, is_swizzled = len(extents), box[-1] * size == MAP_BYTES
+        pitches = [prod(extents[rank - axis :]) * size for axis in range(rank)]
+        numbers = [number for part in (extents[::-1], pitches, box[::-1]) for number in (*part, *[0] * 5)[:5]]
+        packed = _BOX_MAP.pack(_MAP_MARK, address, *numbers, size, rank, is_swizzled, self.wanted.tf32)
+        return np.frombuffer(packed.ljust(MAP_TYPE.itemsize, b"\0"), MAP_TYPE)
+
+
 class Arguments:
     """The arguments of one launch: `addresses` for the launch table, `regions` for the checks."""
 
@@ -484,7 +518,8 @@ class Arguments:
 
         self._buffers: dict[int, DeviceBuffer] = {}
         self._results: list[tuple[DeviceBuffer, np.ndarray]] = []
-        for index, (parameter, argument) in enumerate(zip(signature, arguments, strict=True)):
+        for index, (parameter, passed) in enumerate(zip(signature, arguments, strict=True)):
+            argument = passed.buffer if isinstance(passed, MappedBuffer) else passed
             if not isinstance(argument, np.ndarray | DeviceBuffer):
                 self._keep(np.array(argument))
                 continue
@@ -494,13 +529,18 @@ class Arguments:
                 buffer = argument if isinstance(argument, DeviceBuffer) else make_buffer(argument)
                 self._buffers[id(argument)] = buffer
                 self.regions.append(_Region(buffer.address, buffer.bytes, index, 0))
-            if not isinstance(argument, DeviceBuffer) and not parameter.is_const:
+            is_map = isinstance(passed, MappedBuffer)
+            if not isinstance(argument, DeviceBuffer) and (is_map or not parameter.is_const):
                 self._results.append((buffer, argument))
-            self._keep(np.array(buffer.address, np.uint64))
+            self._keep(passed.box_map(buffer.address) if is_map else np.array(buffer.address, np.uint64))
 
     def _keep(self, value: np.ndarray) -> None:
-        self._kept.append(value)
-        self.addresses.append(value.ctypes.data)
+        """Keep a copy of a value at an address that suits every type, a struct that is aligned to 64 among them."""
+        memory = np.zeros(value.nbytes + _LARGEST_ALIGNMENT, np.uint8)
+        first = -memory.ctypes.data % _LARGEST_ALIGNMENT
+        memory[first : first + value.nbytes] = np.frombuffer(value.tobytes(), np.uint8)
+        self._kept.append(memory)
+        self.addresses.append(memory.ctypes.data + first)
 
     def copy_back(self) -> None:
         """Copy the kernel's results into the caller's arrays; arrays passed as const stay unchanged."""
@@ -523,6 +563,8 @@ def _fits_pointer(parameter: Parameter, argument: object) -> bool:
 
 
 def _fits_scalar(parameter: Parameter, argument: object) -> bool:
+    if isinstance(argument, MappedBuffer):
+        return parameter.kind == b"s" and parameter.bytes == MAP_TYPE.itemsize
     if not isinstance(argument, np.generic):
         return False
     if parameter.kind == b"s":
@@ -542,6 +584,8 @@ def describe(argument: object) -> str:
     """Return a description of an argument for an error message."""
     if isinstance(argument, NotAnArgument):
         return argument.description
+    if isinstance(argument, MappedBuffer):
+        return f"tensor map of {argument.buffer.dtype}"
     if isinstance(argument, np.ndarray | DeviceBuffer):
         return f"array of {argument.dtype}"
     if isinstance(argument, np.void):

@@ -165,11 +165,39 @@ def test_reports_tell_what_each_launch_moved(catalogue):
     assert (report.traffic.bytes_read, report.traffic.bytes_written) == (4000 + 4096, 4000 + 4096)
 
 
-def test_copies_by_tensor_maps_are_refused(catalogue):
-    case = catalogue()[0]
-    mapped = replace(case.spec, launch=lambda n: Launch(1, 64, maps=(TensorMap("x"),)))
-    with pytest.raises(BackendUnavailable, match=r"no copies by tensor maps \(TMA\)"):
-        verify(EmulatorBackend(), replace(case, spec=mapped))
+MAPPED = """#include <cuda.h>
+#include <cuda/barrier>
+namespace cde = cuda::device::experimental;
+extern "C" __global__ void scaled(const __grid_constant__ CUtensorMap x, float* y, unsigned int* count, int n) {
+    __shared__ alignas(1024) float tile[32];
+    __shared__ cuda::barrier<cuda::thread_scope_block> full;
+    if (threadIdx.x == 0) {
+        init(&full, 1);
+        cde::cp_async_bulk_tensor_2d_global_to_shared(tile, &x, 32 * blockIdx.x, 0, full);
+        cuda::device::barrier_arrive_tx(full, 1, sizeof tile);
+    }
+    __syncthreads();
+    full.wait_parity(0);
+    const int i = 32 * blockIdx.x + threadIdx.x;
+    if (i < n) y[i] = FACTOR * tile[threadIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "backend", [EmulatorBackend(), EmulatorBackend("race", isolate=True), EmulatorBackend("address")]
+)
+def test_arrays_are_passed_as_tensor_maps(catalogue, backend):
+    def mapped(case, lines=1):
+        spec = replace(case.spec, launch=lambda n: Launch(-(-n // 32), 32, maps=(TensorMap("x", lines),)))
+        return replace(case, spec=spec)
+
+    whole, *_, edge = catalogue(KERNEL, MAPPED)
+    assert passed(verify(backend, mapped(whole)))
+    with pytest.raises(SpecError, match=r"x: a tensor map needs rows of whole 16 bytes, not \d+; the array"):
+        verify(backend, mapped(edge))
+    with pytest.raises(VerificationFailed, match="256 bytes that are not in shared memory"):
+        verify(backend, mapped(whole, lines=2))
 
 
 def test_outputs_hold_poison_until_they_are_written(catalogue):

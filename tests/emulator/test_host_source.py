@@ -129,7 +129,7 @@ def test_missing_source_and_unknown_mode_are_refused(tmp_path):
 NOT_EMULATED = {
     "inline PTX": 'asm volatile("membar.gl;");',
     "thread block clusters": "auto c = cg::this_cluster();",
-    "tensor memory accelerator": 'asm("x"); const CUtensorMap* map;',
+    "tensor memory accelerator": 'asm("x"); cde::cp_reduce_async_bulk_shared_to_global(to, from, 16);',
     "wgmma": "wgmma::f();",
     "mbarrier": "__mbarrier_init(p, 1);",
     "textures or surfaces": "tex2D<float>(t, x, y);",

@@ -92,7 +92,8 @@ def test_barriers_that_a_device_refuses_or_that_never_open(module, entry, thread
     ('asm volatile("bar.sync %0, %1;" :: "r"(1));', "inline PTX"),
     ('asm volatile("bar.arrive 1;");', "inline PTX"),
     ('asm volatile("bar.red.popc.u32 %0, 1, 64, p;" : "=r"(n));', "inline PTX"),
-    ("cuda::device::barrier_arrive_tx(b, 1, 16);", "mbarrier"),
+    ("cuda::device::barrier_arrive_tx(b, 1, 16);", None),
+    ("cuda::device::barrier_arrive_later(b);", "mbarrier"),
     ("\n#include <cuda/barrier>\ncuda::barrier<cuda::thread_scope_block> b;", None),
     ("\n#include <cuda/pipeline>\n", "libcu++"),
 ])  # fmt: skip

@@ -1,18 +1,10 @@
 // One launch: its blocks one after another, several at a time only where they wait for each other.
 #pragma once
 
-#include "copies.h"
+#include "bulk_copies.h"
 #include "waiting.h"
 
-// The bounds of all static shared memory, set by places.ld.
-extern "C" {
-extern char __start_cuda_cpu_shared[] __attribute__((visibility("hidden")));
-extern char __stop_cuda_cpu_shared[] __attribute__((visibility("hidden")));
-}
-
 namespace cuda_cpu {
-
-inline size_t static_shared_bytes() { return static_cast<size_t>(__stop_cuda_cpu_shared - __start_cuda_cpu_shared); }
 
 inline void poison_shared() {
     if (static_shared_bytes()) fill_shared(__start_cuda_cpu_shared, static_shared_bytes());
@@ -21,12 +13,12 @@ inline void poison_shared() {
 
 inline void finish(Thread& thread) {
     Block& block = *thread.block;
+    if (thread.copies) end_copies(thread);
     thread.state = State::Finished;
     --block.alive;
     if (!thread.returned && !block.ran_past++) block.first_past = &thread;
     watchdog.idle_ticks = 0;
     scheduler.progressed = true;
-    if (thread.copies) drop_copies(thread);
     leave_warp(block, thread);
     open_block_barrier(block);
     end_meetings(block, thread.rank / 32);
@@ -81,6 +73,7 @@ inline void start_block(Block& block, uint64_t number) {
     block.next_new = block.ready_head = block.ready_count = block.at_barrier = block.at_grid = block.spinning = block.ran_past = 0;
     block.predicates_true = block.predicates_seen = 0;
     for (NamedBarrier& barrier : block.named) barrier.arrived = 0;
+    block.loads.clear();
     block.alive = static_cast<uint32_t>(count);
     for (Thread& thread : block.threads) {
         thread.state = State::New;

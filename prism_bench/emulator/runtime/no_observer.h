@@ -16,6 +16,7 @@ void observe_warp_barrier(Block&, unsigned, unsigned) {}
 void observe_warp_step(Block&, unsigned) {}
 void observe_atomic(const volatile void*, size_t, const void*) {}
 void observe_access(const volatile void*, size_t, bool, const void*) {}
+void observe_copy_start(char*, size_t, const void*) {}
 void observe_launch_end() {}
 void fence() {}
 void atomic_access(const volatile void*, size_t) {}

@@ -16,6 +16,7 @@ void observe_warp_barrier(Block& block, unsigned warp, unsigned lanes);
 void observe_warp_step(Block& block, unsigned warp);
 void observe_atomic(const volatile void* address, size_t bytes, const void* code);
 void observe_access(const volatile void* address, size_t bytes, bool is_write, const void* code);
+void observe_copy_start(char* to, size_t bytes, const void* code);
 void observe_launch_end();
 
 }  // namespace cuda_cpu

@@ -10,7 +10,15 @@
 #include "../include/cuda_on_cpu/entry.h"
 #include "fiber.h"
 
+// The bounds of all static shared memory, set by places.ld.
+extern "C" {
+extern char __start_cuda_cpu_shared[] __attribute__((visibility("hidden")));
+extern char __stop_cuda_cpu_shared[] __attribute__((visibility("hidden")));
+}
+
 namespace cuda_cpu {
+
+inline size_t static_shared_bytes() { return static_cast<size_t>(__stop_cuda_cpu_shared - __start_cuda_cpu_shared); }
 
 enum class State : uint8_t { New, Ready, AtBlockBarrier, AtNamedBarrier, AtWarp, AtGridBarrier, Spinning, Finished };
 
@@ -24,9 +32,31 @@ struct PendingCopy {
     uint64_t group;
 };
 
+// An array as a tensor map describes it, the innermost dimension first: made by Python, 128 bytes with what is unused.
+struct BoxMap {
+    uint64_t mark;
+    char* base;
+    uint64_t extents[5], pitches[5];  // elements, bytes
+    uint32_t box[5];
+    uint8_t element_bytes, rank, swizzled, tf32;
+};
+
+// A bulk copy that has not been waited for: of a box of an array, or of bytes as a box of pieces of 16 bytes.
+struct BulkCopy {
+    BoxMap map;
+    int32_t at[5];
+    char* shared;
+    uint32_t bytes;
+    void* barrier;  // that counts the bytes of a load
+    uint64_t group;  // of a store
+    const void* code;
+};
+
 struct CopyQueue {
     std::vector<PendingCopy> copies;
     uint64_t commits = 0;
+    std::vector<BulkCopy> stores;
+    uint64_t store_commits = 0;
 };
 
 struct Thread {
@@ -86,6 +116,7 @@ struct Block {
     NamedBarrier named[named_barriers];
     int predicates_true = 0, predicates_seen = 0;
     int barrier_true = 0, barrier_seen = 0;
+    std::vector<BulkCopy> loads;  // that no thread has waited for
     std::vector<char> saved_shared;
     uint64_t observer_slot = 0;
 };

@@ -20,7 +20,7 @@ from prism_bench.compilation.listing import MEMORY_BARRIER, kind_of, listing_of,
 from prism_bench.emulator import entry_not_emulated, not_emulated
 from prism_bench.emulator.build import cache_folder
 from prism_bench.emulator.isolation import unpack_arguments
-from prism_bench.emulator.library import DeviceBuffer
+from prism_bench.emulator.library import DeviceBuffer, MappedBuffer
 from prism_bench.emulator.module import Module
 from prism_bench.errors import BackendUnavailable, PrismBenchError, SpecError
 from prism_bench.extensions.judge.jail_client import (
@@ -73,8 +73,14 @@ class _JailService:
             raise SpecError(f"there is no build {question.build}")
         # Buffers are the kernel's memory, not its arguments, so that writes through a const pointer are seen, too.
         unpacked = unpack_arguments(question.arguments, arrays)
-        buffers = {id(value): DeviceBuffer(value) for value in unpacked if isinstance(value, np.ndarray)}
-        arguments = [buffers.get(id(value), value) for value in unpacked]
+        content = [value.buffer if isinstance(value, MappedBuffer) else value for value in unpacked]
+        buffers = {id(value): DeviceBuffer(value) for value in content if isinstance(value, np.ndarray)}
+        arguments = [
+            MappedBuffer(buffers[id(array)], value.wanted)
+            if isinstance(value, MappedBuffer)
+            else buffers.get(id(value), value)
+            for value, array in zip(unpacked, content, strict=True)
+        ]
         report = self._modules[question.build].run(question.request, arguments)
         left = [buffers[id(array)].array if id(array) in buffers else array for array in arrays]
         return HostLaunchAnswer(report), left

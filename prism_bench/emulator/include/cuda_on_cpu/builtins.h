@@ -25,6 +25,9 @@ inline void __threadfence_system() { cuda_cpu::fence(); }
 
 inline void __nanosleep(unsigned int, cuda_cpu::Site site = CUDA_CPU_CALLER) { cuda_cpu::yield("__nanosleep", site); }
 
+inline size_t __cvta_generic_to_shared(const void* pointer) { return cuda_cpu::shared_address(pointer); }
+inline void* __cvta_shared_to_generic(size_t address) { return cuda_cpu::shared_pointer(address); }
+
 inline long long clock64() { return cuda_cpu::nanoseconds(); }
 inline unsigned long long __globaltimer() { return static_cast<unsigned long long>(cuda_cpu::nanoseconds()); }
 

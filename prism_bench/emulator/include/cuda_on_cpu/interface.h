@@ -79,6 +79,28 @@ void copy_async(void* to, const void* from, size_t bytes, size_t zero_filled);
 void commit_copies();
 void wait_for_copies(size_t allowed_pending);
 
+// A 32-bit address of shared memory, and back.
+uint32_t shared_address(const void* pointer);
+void* shared_pointer(uint64_t address);
+
+// Barriers that count arrivals and bytes of copies in a word of shared memory; `name` is the interface's. A test by parity,
+// or by the phase that an arrival returned, carries out the copies that the phase still lacks; `waits` lets others run.
+void mbarrier_init(void* barrier, uint32_t arrivals, Site site);
+uint64_t mbarrier_arrive(const char* name, void* barrier, uint32_t arrivals, int64_t bytes, Site site, uint32_t dropped = 0);
+bool mbarrier_test(const char* name, void* barrier, uint64_t phase, bool by_parity, bool waits, Site site);
+
+// Bulk copies: loads happen when their barrier is waited for, stores when their group is, or at the thread's end.
+struct Coordinates {
+    int count;
+    int32_t at[5];
+};
+void load_bulk(void* to, const void* from, uint32_t bytes, void* barrier, Site site);
+void store_bulk(void* to, const void* from, uint32_t bytes, Site site);
+void load_box(void* to, const void* map, Coordinates from, void* barrier, Site site);
+void store_box(const void* map, Coordinates to, const void* from, Site site);
+void commit_stores();
+void wait_for_stores(size_t allowed_pending);
+
 void report_undefined_lane(const Gathering& gathering, unsigned reader, unsigned source);
 [[noreturn]] void stop_misaligned(const char* access, const volatile void* address, size_t alignment, Site site);
 CUDA_CPU_UNWATCHED inline void require_aligned(const char* access, const volatile void* address, size_t alignment, Site site) {

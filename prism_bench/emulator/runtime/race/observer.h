@@ -162,6 +162,16 @@ void observe_access(const volatile void* address, size_t bytes, bool is_write, c
     watch_access(address, bytes, is_write, code_of(code));
 }
 
+// A copy to shared memory that starts comes after all accesses there, and nobody may read until it has been waited for.
+void observe_copy_start(char* to, size_t bytes, const void* code) {
+    for (Watch* watch : {&regions.static_shared, &regions.dynamic_shared}) {
+        if (!watch->holds(to, bytes)) continue;
+        const size_t offset = static_cast<size_t>(to - watch->begin);
+        check_bytes(*watch, offset, bytes, {scheduler.current, segment_of(*scheduler.current), code_of(code), true});
+        std::fill_n(watch->cells + offset / watch->grain, bytes / watch->grain, Cell{});
+    }
+}
+
 void observe_atomic(const volatile void* address, size_t bytes, const void* code) {
     Uninterruptible section;
     ++totals.atomics;
