@@ -138,7 +138,8 @@ class TensorMap:
 class Launch:
     """One launch. `entry` and `arguments` (names) default to the spec's; a zero in `grid` means nothing to launch.
 
-    `maps` are the arguments that are passed as tensor maps, which only a device can copy by.
+    `maps` are the arguments that are passed as tensor maps: a device of compute capability 9.0 copies by them, and the
+    emulator.
     `constants` are fixed when the kernel is compiled, in languages in which the entry is a function's bare name: values
     of the function's parameters and the compiler's own options, such as `num_warps`. There the compiler may choose the
     threads of a block, too, which is what a launch without `block` leaves to it.

@@ -19,7 +19,7 @@ ENTRIES = [
     *(f"turned<{fault}>" for fault in ("NONE", *FAULTS)),
     *(f"increased<{fault}>" for fault in ("NONE", "NO_WAIT", "NO_EXPECT", "EARLY")),
     *(f"doubled<8, {columns}, {fault}>" for columns in (16, 32) for fault in ("NONE", "PLACE", "NO_WAIT", "EARLY")),
-    *("shown<0>", "shown<128>", "shown<384>", "moved"),
+    *("shown<0>", "shown<128>", "shown<384>", "moved", "piped"),
 ]
 
 
@@ -65,6 +65,14 @@ def test_copies_bring_what_their_barriers_and_groups_wait_for(module, order):
     for report, is_right in (*runs, *(doubled(module, columns, "NONE", order) for columns in (16, 32))):
         assert report.is_clean, str(report)
         assert is_right
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_barriers_order_what_came_before_their_arrivals(module, order):
+    x, y = np.arange(10 * 64, dtype=np.float32), np.zeros(64, np.float32)
+    report = module.launch("piped", 1, 96, [x, y, np.int32(10)], order=order)
+    assert report.is_clean, str(report)
+    assert (y == x.reshape(10, 64)[:, ::-1].sum(0)).all()
 
 
 @pytest.mark.parametrize(("fault", "line", "words"), [

@@ -133,6 +133,36 @@ __global__ void doubled(const __grid_constant__ CUtensorMap from, const __grid_c
     }
 }
 
+// One thread loads through three buffers, two warps add up what is there; a lane of each warp says that it is done.
+__global__ void piped(const float* x, float* y, int steps) {
+    __shared__ alignas(128) float tiles[3][64];
+    __shared__ unsigned long long full[3], empty[3];
+    if (threadIdx.x == 0)
+        for (int i = 0; i < 3; ++i) {
+            start_barrier(shared_place(&full[i]), 1);
+            start_barrier(shared_place(&empty[i]), 2);
+        }
+    __syncthreads();
+    if (threadIdx.x < 32) {
+        for (int step = 0; threadIdx.x == 0 && step < steps; ++step) {
+            const unsigned barrier = shared_place(&full[step % 3]);
+            wait_in_ptx(shared_place(&empty[step % 3]), ~(step / 3) & 1);
+            expect_bytes(barrier, 256);
+            load_bytes(shared_place(tiles[step % 3]), x + 64 * step, 256, barrier);
+        }
+        return;
+    }
+    const int place = threadIdx.x - 32;
+    float sum = 0;
+    for (int step = 0; step < steps; ++step) {
+        wait_in_ptx(shared_place(&full[step % 3]), step / 3 & 1);
+        sum += tiles[step % 3][63 - place];
+        __syncwarp();
+        if (place % 32 == 0) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_place(&empty[step % 3])) : "memory");
+    }
+    y[place] = sum;
+}
+
 struct alignas(64) TensorMap {
     unsigned long long opaque[16];
 };
