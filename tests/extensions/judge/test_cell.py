@@ -13,10 +13,19 @@ from prism_bench.compilation.program import marked
 from prism_bench.emulator.build import find_compiler, prepared
 from prism_bench.emulator.library import LaunchRequest
 from prism_bench.errors import BackendUnavailable, CompilationFailed, PrismBenchError, VerificationFailed
-from prism_bench.extensions.judge.jail_client import HostLaunchQuestion, JailCell, MachineCodeAnswer, compiled_parts
+from prism_bench.extensions.judge.jail_client import (
+    HostLaunchQuestion,
+    JailCell,
+    JailedEmulator,
+    MachineCodeAnswer,
+    compiled_parts,
+)
 from prism_bench.io.channels import Frame
 from prism_bench.io.workers import Refusal
+from prism_bench.run import verify
+from prism_bench.run.verification import passed
 from prism_bench.spec.case import Case
+from prism_bench.spec.launch import Launch, TensorMap
 
 
 class AnsweringCell(JailCell):
@@ -49,6 +58,33 @@ def test_a_process_of_a_stranger_reports_findings_alone(kind: str) -> None:
 def test_what_a_compiler_and_an_emulator_find_is_passed_on(kind: type[PrismBenchError]) -> None:
     with pytest.raises(kind, match="found"):
         AnsweringCell(Refusal(kind.__name__, "found")).machine_code(Path("mine.cu"), ("mine",), "90")
+
+
+MAPPED = """#include <cuda.h>
+#include <cuda/barrier>
+extern "C" __global__ void add(const __grid_constant__ CUtensorMap a, const float* b, float* c, long long n) {
+    __shared__ alignas(1024) float tile[32];
+    __shared__ cuda::barrier<cuda::thread_scope_block> full;
+    const long long i = 32 * blockIdx.x + threadIdx.x;
+    if (threadIdx.x == 0) {
+        init(&full, 1);
+        cuda::device::experimental::cp_async_bulk_tensor_1d_global_to_shared(tile, &a, 32 * blockIdx.x, full);
+        cuda::device::barrier_arrive_tx(full, 1, sizeof tile);
+    }
+    __syncthreads();
+    full.wait_parity(0);
+    if (i < n) c[i] = tile[threadIdx.x] + b[i];
+}
+"""
+
+
+def test_arrays_reach_a_cell_as_tensor_maps(tmp_path: Path) -> None:
+    (tmp_path / "mapped.cu").write_text(MAPPED)
+    spec = discover(Path(__file__).parent / "tasks").kernel("add")
+    maps = (TensorMap("a", box=(32,)),)
+    chosen = replace(spec, source=tmp_path / "mapped.cu", launch=lambda n: Launch(-(-n // 32), 32, maps=maps))  # pyright: ignore[reportArgumentType]
+    with JailCell(tmp_path, jailed=False) as cell:
+        assert passed(verify(JailedEmulator(cell), Case(chosen, chosen.workloads["S0"], "S0")))
 
 
 @pytest.mark.parametrize("compiler", ["nvrtc", "nvcc"])
