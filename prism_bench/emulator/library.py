@@ -535,12 +535,13 @@ class Arguments:
             self._keep(passed.box_map(buffer.address) if is_map else np.array(buffer.address, np.uint64))
 
     def _keep(self, value: np.ndarray) -> None:
-        """Keep a copy of a value at an address that suits every type, a struct that is aligned to 64 among them."""
-        memory = np.zeros(value.nbytes + _LARGEST_ALIGNMENT, np.uint8)
-        first = -memory.ctypes.data % _LARGEST_ALIGNMENT
-        memory[first : first + value.nbytes] = np.frombuffer(value.tobytes(), np.uint8)
-        self._kept.append(memory)
-        self.addresses.append(memory.ctypes.data + first)
+        if value.nbytes > 16:  # a struct, which may be aligned to more than NumPy's memory is
+            memory = np.zeros(value.nbytes + _LARGEST_ALIGNMENT, np.uint8)
+            first = -memory.ctypes.data % _LARGEST_ALIGNMENT
+            memory[first : first + value.nbytes] = np.frombuffer(value.tobytes(), np.uint8)
+            value = memory[first:]
+        self._kept.append(value)
+        self.addresses.append(value.ctypes.data)
 
     def copy_back(self) -> None:
         """Copy the kernel's results into the caller's arrays; arrays passed as const stay unchanged."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from prism_bench import compilation, emulator
+from prism_bench.backends.cuda.runnable import tensor_map
 from prism_bench.emulator.report import LaunchReport
 from prism_bench.io.files import shared_with
 
@@ -40,14 +41,16 @@ class DeviceModule:
 
         A fault of the launch is raised; a launch that came through is clean.
         """
-        given = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+        mapped = {id(passed): passed for passed in arguments if isinstance(passed, emulator.MappedBuffer)}
+        given = [passed.buffer for passed in mapped.values()]
+        given += [argument for argument in arguments if isinstance(argument, np.ndarray)]
         copies = {id(array): self._cupy.asarray(np.ascontiguousarray(array)) for array in given}
-        values = tuple(copies.get(id(argument), argument) for argument in arguments)
+        maps = {key: tensor_map(passed.wanted, copies[id(passed.buffer)]) for key, passed in mapped.items()}
+        values = tuple((maps | copies).get(id(argument), argument) for argument in arguments)
         self._kernel(entry, shared_bytes, cooperative)(_three(grid), _three(block), values, shared_mem=shared_bytes)
         self._cupy.cuda.runtime.deviceSynchronize()
-        for argument in arguments:
-            if id(argument) in copies:
-                argument[...] = copies[id(argument)].get()
+        for argument in given:
+            argument[...] = copies[id(argument)].get()
         return LaunchReport(entry)
 
     def close(self):

@@ -8,6 +8,7 @@ import pytest
 from prism_bench.emulator import ORDERS, MappedBuffer, compile_source, not_emulated
 from prism_bench.errors import SpecError
 from prism_bench.spec.launch import TensorMap
+from tests.emulator.on_device import ON_DEVICE, build
 
 SOURCE = Path(__file__).parent / "kernels" / "bulk_copies.cu"
 LINES = SOURCE.read_text().split("\n")
@@ -19,13 +20,20 @@ ENTRIES = [
     *(f"turned<{fault}>" for fault in ("NONE", *FAULTS)),
     *(f"increased<{fault}>" for fault in ("NONE", "NO_WAIT", "NO_EXPECT", "EARLY")),
     *(f"doubled<8, {columns}, {fault}>" for columns in (16, 32) for fault in ("NONE", "PLACE", "NO_WAIT", "EARLY")),
-    *("shown<0>", "shown<128>", "shown<384>", "moved", "piped"),
+    *("shown<0>", "shown<128>", "shown<384>", "moved<true>", "moved<false>", "piped"),
 ]
 
 
 @pytest.fixture(scope="module", params=["fast", "race"])
 def module(request):
     return compile_source(SOURCE, entries=ENTRIES, mode=request.param)
+
+
+@pytest.fixture(scope="module", params=["fast", "race", ON_DEVICE])
+def anywhere(request):
+    module = build(SOURCE, ENTRIES, request.param)
+    yield module
+    module.close()
 
 
 @pytest.fixture(scope="module")
@@ -54,23 +62,31 @@ def doubled(module, columns, fault, order="forward"):
     return report, (y == 2 * x).all()
 
 
+def moved(module, entry):
+    x, y = np.arange(3 * 4 * 16, dtype=np.uint16).reshape(3, 4, 16), np.zeros((3, 4, 16), np.uint16)
+    maps = [MappedBuffer(array, TensorMap("m", box=(2, 4, 16))) for array in (x, y)]
+    report = module.launch(entry, 2, 32, [*maps, np.int32(256)], shared_bytes=256)
+    assert report.is_clean, str(report)
+    return (x == y).all()
+
+
 def at_line(report, word):
     finding = report.findings[0]
     return finding.accesses and any(f"// {word}" in LINES[access.line - 1] for access in finding.accesses)
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_copies_bring_what_their_barriers_and_groups_wait_for(module, order):
-    runs = (turned(module, "NONE", order), increased(module, "NONE", order))
-    for report, is_right in (*runs, *(doubled(module, columns, "NONE", order) for columns in (16, 32))):
+def test_copies_bring_what_their_barriers_and_groups_wait_for(anywhere, order):
+    runs = (turned(anywhere, "NONE", order), increased(anywhere, "NONE", order))
+    for report, is_right in (*runs, *(doubled(anywhere, columns, "NONE", order) for columns in (16, 32))):
         assert report.is_clean, str(report)
         assert is_right
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_barriers_order_what_came_before_their_arrivals(module, order):
+def test_barriers_order_what_came_before_their_arrivals(anywhere, order):
     x, y = np.arange(10 * 64, dtype=np.float32), np.zeros(64, np.float32)
-    report = module.launch("piped", 1, 96, [x, y, np.int32(10)], order=order)
+    report = anywhere.launch("piped", 1, 96, [x, y, np.int32(10)], order=order)
     assert report.is_clean, str(report)
     assert (y == x.reshape(10, 64)[:, ::-1].sum(0)).all()
 
@@ -153,38 +169,38 @@ def test_load_into_a_buffer_that_a_store_still_reads_is_wrong(module):
 
 @pytest.mark.parametrize("shift", [0, 128, 384])
 @pytest.mark.parametrize("lines", [8, 64])
-def test_rows_of_128_bytes_are_swizzled_by_the_bits_of_their_address(module, lines, shift):
+def test_rows_of_128_bytes_are_swizzled_by_the_bits_of_their_address(anywhere, lines, shift):
     x, y = np.arange(80 * 64, dtype=np.float32).reshape(80, 64), np.zeros(lines * 32, np.float32)
     arguments = [MappedBuffer(x, TensorMap("m", lines)), y, np.int32(32), np.int32(5), np.int32(lines * 128)]
-    report = module.launch(f"shown<{shift}>", 1, 32, arguments)
+    report = anywhere.launch(f"shown<{shift}>", 1, 32, arguments)
     assert report.is_clean, str(report)
     row = np.arange(lines)[:, None] + shift // 128
     pieces = x[5 : 5 + lines, 32:].reshape(lines, 8, 4)
     assert (y.reshape(lines, 8, 4) == pieces[np.arange(lines)[:, None], np.arange(8) ^ row % 8]).all()
 
 
-def test_outside_of_the_array_a_box_is_zero_and_counts_for_its_barrier(module):
+def test_outside_of_the_array_a_box_is_zero_and_counts_for_its_barrier(anywhere):
     x, y = 1 + np.arange(5 * 12, dtype=np.float32).reshape(5, 12), np.full(64, -1, np.float32)
     arguments = [MappedBuffer(x, TensorMap("m", box=(8, 8))), y, np.int32(-3), np.int32(2), np.int32(256)]
-    report = module.launch("shown<0>", 1, 32, arguments)
+    report = anywhere.launch("shown<0>", 1, 32, arguments)
     assert report.is_clean, str(report)
     expected = np.zeros((8, 8), np.float32)
     expected[:3, 3:] = x[2:5, :5]
     assert (y.reshape(8, 8) == expected).all()
 
 
-def test_boxes_of_three_dimensions_are_stored_at_the_thread_s_end(module):
-    x, y = np.arange(3 * 4 * 16, dtype=np.uint16).reshape(3, 4, 16), np.zeros((3, 4, 16), np.uint16)
-    maps = [MappedBuffer(array, TensorMap("m", box=(2, 4, 16))) for array in (x, y)]
-    report = module.launch("moved", 2, 32, [*maps, np.int32(256)], shared_bytes=256)
-    assert report.is_clean, str(report)
-    assert (x == y).all()
+def test_boxes_of_three_dimensions_go_there_and_back(anywhere):
+    assert moved(anywhere, "moved<true>")
 
 
-def test_floats_are_rounded_to_tf32_where_the_map_says_so(module):
+def test_stores_without_a_wait_happen_at_the_thread_s_end(module):
+    assert moved(module, "moved<false>")
+
+
+def test_floats_are_rounded_to_tf32_where_the_map_says_so(anywhere):
     x, y = np.linspace(1, 2, 256, dtype=np.float32).reshape(8, 32), np.zeros(256, np.float32)
     arguments = [MappedBuffer(x, TensorMap("m", 8, tf32=True)), y, np.int32(0), np.int32(0), np.int32(1024)]
-    assert module.launch("shown<0>", 1, 32, arguments).is_clean
+    assert anywhere.launch("shown<0>", 1, 32, arguments).is_clean
     bits = y.view(np.uint32)
     assert not (bits & 0x1FFF).any()
     assert np.allclose(np.sort(y), np.sort(x.ravel()), rtol=2**-11)
@@ -202,12 +218,8 @@ def test_a_map_that_is_none_and_one_that_no_device_makes_are_refused(watched):
 
 
 def test_copies_work_in_a_child_process_and_under_the_sanitizers():
-    x, y = np.arange(3 * 4 * 16, dtype=np.uint16).reshape(3, 4, 16), np.zeros((3, 4, 16), np.uint16)
-    maps = [MappedBuffer(array, TensorMap("m", box=(2, 4, 16))) for array in (x, y)]
-    module = compile_source(SOURCE, entries=["moved", "turned<NONE>"], mode="address")
-    report = module.launch("moved", 2, 32, [*maps, np.int32(256)], shared_bytes=256)
-    assert report.is_clean, str(report)
-    assert (x == y).all()
+    module = compile_source(SOURCE, entries=["moved<false>", "turned<NONE>"], mode="address")
+    assert moved(module, "moved<false>")
     report, is_right = turned(module, "NONE")
     assert report.is_clean, str(report)
     assert is_right

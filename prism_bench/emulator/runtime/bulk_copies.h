@@ -41,6 +41,7 @@ inline Mbarrier change_mbarrier(const char* name, void* barrier, Change change, 
 void mbarrier_init(void* barrier, uint32_t arrivals, Site site) {
     Uninterruptible section;
     require_aligned("mbarrier", barrier, sizeof(Mbarrier), site);
+    if (!arrivals || arrivals > most_expected) stop_launch("mbarrier", "a barrier's phases have 1 to 1,048,575 arrivals", site);
     observe_access(barrier, sizeof(Mbarrier), true, __builtin_return_address(0));
     Mbarrier state{};
     state.expected = state.lacking = arrivals;

@@ -185,7 +185,8 @@ __global__ void shown(const __grid_constant__ TensorMap map, float* y, int x0, i
     for (int i = threadIdx.x; i < bytes / 4; i += blockDim.x) y[i] = reinterpret_cast<const float*>(tile + Shift)[i];
 }
 
-// The same box of three dimensions there and back, its stores left to the thread's end.
+// The same box of three dimensions there and back, its stores waited for or left to the thread's end.
+template <bool Waits>
 __global__ void moved(const __grid_constant__ TensorMap from, const __grid_constant__ TensorMap to, int bytes) {
     extern __shared__ __align__(128) char tile[];
     __shared__ unsigned long long word;
@@ -206,4 +207,5 @@ __global__ void moved(const __grid_constant__ TensorMap from, const __grid_const
     asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group [%0, {%2, %2, %3}], [%1];"
                  : : "l"(&to), "r"(shared_place(tile)), "r"(0), "r"(z) : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+    if (Waits) asm volatile("cp.async.bulk.wait_group %0;" ::"n"(0) : "memory");
 }
