@@ -6,6 +6,7 @@ undefined-behaviour sanitizers and runs in a child process.
 
 module     compile a source, launch its kernels
 build      a source as host C++, compiled and cached
+ptx        inline PTX as calls of the runtime
 library    a built library in this process: arguments, buffers, launches
 isolation  a built library in a child process: messages, crashes
 child      the child process

@@ -156,6 +156,15 @@ def test_copy_from_outside_of_a_buffer_is_found_at_its_line(watched):
     assert at_line(report, "LOAD")
 
 
+def test_copy_to_outside_of_a_buffer_is_found(module, watched):
+    x, y = np.zeros(3072, np.float32), np.zeros(3000, np.float32)
+    finding = module.launch("increased<NONE>", 3, 64, [x, y]).findings[0]
+    assert (finding.kind, finding.argument) == ("out of bounds", 1)
+    report = watched.launch("increased<NONE>", 3, 64, [x, y])
+    assert "bytes 0 byte(s) past the end of argument 1" in report.findings[0].message
+    assert at_line(report, "STORE")
+
+
 @pytest.mark.parametrize(("run", "line"), [(turned, "LOAD"), (increased, "STORE")])
 def test_copies_that_no_wait_orders_after_what_came_before_race(watched, run, line):
     report, _ = run(watched, "EARLY")
