@@ -33,6 +33,13 @@ _UNVERIFIED = {
 each_project = pytest.mark.parametrize("project", PROJECTS, ids=lambda project: project.folder.name)
 
 
+def _skip_without_its_packages(project: Project) -> None:
+    if project.language == "triton" and not is_installed("triton"):
+        pytest.skip("needs Triton")
+    if "import torch" in (project.folder / "reference.py").read_text() and not is_installed("torch"):
+        pytest.skip("needs torch")
+
+
 def test_corpus_is_half_cuda_and_half_triton() -> None:
     counts = {
         language: sum(len(project.truths) for project in PROJECTS if project.language == language)
@@ -71,10 +78,7 @@ def test_judge_sees_a_wrong_launch(tmp_path: Path) -> None:
 @pytest.mark.thorough
 @each_project
 def test_flow_from_init_to_a_slowed_copy(project: Project, tmp_path: Path) -> None:
-    if project.language == "triton" and not is_installed("triton"):
-        pytest.skip("needs Triton")
-    if "import torch" in (project.folder / "reference.py").read_text() and not is_installed("torch"):
-        pytest.skip("needs torch")
+    _skip_without_its_packages(project)
     folder = strangers.write_truth(project, tmp_path)
     kernels = {truth.name.lower() for truth in project.truths.values() if not truth.draft}
     assert dict.fromkeys(sorted(kernels), "ok") == dict(sorted(strangers.verdicts(folder, "right").items()))
@@ -91,8 +95,7 @@ def test_flow_from_init_to_a_slowed_copy(project: Project, tmp_path: Path) -> No
 @pytest.mark.thorough
 @each_project
 def test_right_kernel_with_its_reference_is_verified(project: Project, tmp_path: Path) -> None:
-    if project.language == "triton" and not is_installed("triton"):
-        pytest.skip("needs Triton")
+    _skip_without_its_packages(project)
     rows = list(strangers.studied(project, tmp_path, verify=True))
     complaints = {row.kernel: row.verified for row in rows if row.skeleton == "loads" and row.verified != "ok"}
     assert _UNVERIFIED.get(project.folder.name, set()) == {*complaints}, complaints
