@@ -13,9 +13,11 @@ from prism_bench.spec.case import Case, edges_task
 
 # Costs of cases: how many seconds of a run each of them takes, by an earlier record or only by the criteria.
 
-# Most series are precise before their time is over: a run of 745 cases on an H200 (2026-11-22) took, all in all, this
-# share of the limits of its cold and hot times.
-_LIMIT_SHARE = 0.6
+# What a run of 853 cases took on H200s (2026-11-27): most series are precise before their time is over, so all in all
+# this share of the limits of its cold and hot times; seconds of a case's verification, of a kernel's edges and
+# compilation, and of a process's start; the share of the first two that they take side by side.
+_LIMIT_SHARE = 0.5
+_CHECK, _EDGES, _COMPILATION, _START, _SIDE_BY_SIDE = 1.9, 1.6, 0.2, 1.1, 0.18
 _CONTROL_SHARE = 0.3  # of a case's seconds in one process: its cold time, with fewer samples
 _PEER = "peer:"
 
@@ -106,14 +108,21 @@ def _times(record: RunRecord, case: CaseResult) -> int:
 
 
 def _rough_costs(cases: Sequence[Case], settings: Settings, backend: str) -> CaseCosts:
-    """Return a rough estimate: a share of the criteria's limits for every metric of the kernels and their peers."""
+    """Return a rough estimate: a share of the criteria's limits for every metric of the kernels and their peers.
+
+    On a GPU verification, compilation and starts come to it.
+    """
     metrics = ("cold_time", "hot_time") if backend == "cuda" else ("wall_time",)
     timed: dict[str, float] = {}
     for case in cases:
         peers = [f"{_PEER}{name}" for name in case.spec.peers] if settings.peers and backend == "cuda" else []
         limits = [settings.criterion(metric, subject).seconds for metric in metrics for subject in ("kernel", *peers)]
         timed[case.name] = _LIMIT_SHARE * sum(limits)
-    return CaseCosts({}, {}, timed, {case.name: case.label for case in cases})
+    labels, kernels = {case.name: case.label for case in cases}, {case.kernel for case in cases}
+    if backend != "cuda":
+        return CaseCosts({}, {}, timed, labels)
+    edges, checks = dict.fromkeys(kernels, _EDGES), dict.fromkeys(timed, _CHECK)
+    return CaseCosts(edges, checks, timed, labels, _COMPILATION * len(kernels), start=_START, shared=_SIDE_BY_SIDE)
 
 
 @dataclass(frozen=True)

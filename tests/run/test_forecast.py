@@ -1,10 +1,12 @@
 """How long a run will take: by a record with the seconds of each case, by one of before, and by none."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from prism_bench.catalogue import discover
+from prism_bench.record import store
 from prism_bench.record.measurement import Measurement
 from prism_bench.run import Settings, forecast, known_code, merge, verification_seconds
 from prism_bench.run.forecast import ROUGH, Forecast, ForecastStage, recorded_costs
@@ -13,6 +15,7 @@ from tests.built_in import CATALOGUE
 from tests.report.synthetic import case_result, record_of
 from tests.run.conftest import TOYS
 
+RUNS = Path(__file__).parents[2] / "reports" / "runs"
 CASES = discover(TOYS).cases(labels=("S0",))
 SETTINGS = Settings(processes=2, lanes=4)
 SPENT = {"untimed": 2.0, "preparing": 1.0, "kernel": 2.0, "peer:torch": 4.0}
@@ -100,6 +103,19 @@ def test_without_a_record_it_is_rough_and_peers_take_longer():
     found, alone = (forecast(CATALOGUE.cases(["softmax"]), replace(SETTINGS, peers=peers), "cuda") for peers in (1, 0))
     assert ROUGH == found.source
     assert found.seconds > alone.seconds > 0
+
+
+@pytest.mark.parametrize(
+    "name", ["nvidia-h200/20261127T141305Z-03a5d1ab", "nvidia-h100-80gb-hbm3/20261123T072436Z-f63d9242"]
+)
+def test_a_rough_forecast_is_what_committed_runs_took(name):
+    kept = store.read(RUNS / f"{name}.json.gz")
+    names = {case.name for case in kept.cases if not case.is_edge}
+    cases = [case for case in CATALOGUE.cases() if case.name in names]
+    assert len(cases) > 0.9 * len(names)
+    rough = forecast(cases, Settings(processes=3, lanes=16), "cuda")
+    assert ROUGH == rough.source
+    assert 0.8 < rough.seconds / sum(kept.spent.values()) < 1.25
 
 
 def test_two_parts_take_as_long_as_the_whole():
