@@ -1,5 +1,7 @@
 """Copies by the tensor memory accelerator and mbarriers: what they move, and the faults that a GPU stops or hides."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -106,6 +108,32 @@ def test_misaligned_copy_or_barrier_ends_the_launch_at_its_line(module, fault, l
     assert (finding.accesses[0].block, finding.accesses[0].thread) == ((0, 0, 0), (0, 0, 0))
     assert at_line(report, line) if line else "mbarrier.init" in LINES[finding.line - 1]
     assert not is_right
+
+
+ALONE = """
+import sys
+from tests.emulator import test_bulk_copies as bulk
+from tests.emulator.on_device import build
+
+fault, on = sys.argv[1], build(bulk.SOURCE, bulk.ENTRIES, "device")
+print("ended", bulk.doubled(on, 16, "PLACE") if fault == "BOX" else bulk.turned(on, fault))
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("fault", ["PLACE", "SIZE", "GLOBAL", "BARRIER", "BOX"])
+def test_a_gpu_stops_what_the_emulator_calls_misaligned(fault):
+    """In a process of its own, since the fault ends its context."""
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, fault],
+        cwd=SOURCE.parents[3],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert done.returncode, done.stdout
+    assert "CUDARuntimeError" in done.stderr or "CUDADriverError" in done.stderr, done.stderr
 
 
 def test_box_needs_a_multiple_of_128_in_shared_memory(module):
