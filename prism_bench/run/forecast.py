@@ -110,7 +110,7 @@ def _times(record: RunRecord, case: CaseResult) -> int:
 def _rough_costs(cases: Sequence[Case], settings: Settings, backend: str) -> CaseCosts:
     """Return a rough estimate: a share of the criteria's limits for every metric of the kernels and their peers.
 
-    On a GPU verification, compilation and starts come to it.
+    On a GPU verification, compilation and starts are added.
     """
     metrics = ("cold_time", "hot_time") if backend == "cuda" else ("wall_time",)
     timed: dict[str, float] = {}

@@ -360,7 +360,7 @@ def slowed(project: Project, place: Path) -> tuple[Path, list[SlowedRow]]:
 
 
 def compared(folder: Path, rows: Sequence[SlowedRow], backend: str) -> list[SlowedRow]:
-    """Return the rows with what `compare` says of each kernel on a backend."""
+    """Return the rows with the verdict of `compare` on each kernel on a backend."""
     judged = slower_since(folder, "right", backend)
     named = [(row, *judged.get(row.kernel, ("none", None))) for row in rows]
     return [
