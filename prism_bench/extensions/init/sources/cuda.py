@@ -141,6 +141,8 @@ def _role(written: str, dtype: str | None, is_pointer: bool) -> Guess[Role]:
         return Guess("input", "const pointer")
     if is_pointer:
         return Guess("output", "pointer to what is not const")
+    if dtype is None and "CUtensorMap" in written:
+        return Guess("unknown", "name its array, and pass it by maps=(TensorMap(name, box=...),) of the launch")
     if dtype is None:
         return Guess("unknown", "a spec passes buffers, numbers and plain structures")
     if dtype.startswith(("int", "uint")) and lanes_of(written) == 1:

@@ -320,6 +320,14 @@ def test_a_functor_is_the_template_argument_of_the_entry(tmp_path):
     assert 'entry="k<Scale>"' in made.text
 
 
+def test_a_tensor_map_makes_a_draft_that_tells_how_it_is_passed(tmp_path):
+    signature = "const __grid_constant__ CUtensorMap x, float* y, int n"
+    text = text_of(signature, "if (i < n) y[i] = i;", "(n + 63) / 64, 64", "x, y, n")
+    made = skeleton(kernel_of(tmp_path, text), "k.cu")
+    assert not made.loads
+    assert "x has type const __grid_constant__ CUtensorMap: name its array, and pass it by maps=" in made.open_points[0]
+
+
 @pytest.mark.parametrize(
     ("structure", "reason"),
     [
