@@ -41,6 +41,7 @@ _OF_HOSTS = re.compile(
     r"nvJitLink|nvjpeg|npp\w*|nvToolsExt\w*|cuda_?[pP]rofiler\w*|cuda_gl_interop|cudaGL|"
     r"helper_(cuda|functions|string|timer|image)\w*)\.h$"
 )
+_OF_MAPS, _MAP = "cuda.h", "CUtensorMap"  # the driver's header, of which kernels take this type alone
 _DIRECTIVE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 _LAUNCH = re.compile(r"<<<|\bint\s+main\s*\(")
 _READY = "__CUDACC_RTC__"  # a header with this macro handles NVRTC itself
@@ -257,6 +258,7 @@ class _Cutter:
     items: dict[Path, list[Item]] = field(default_factory=dict[Path, list[Item]])
     macros: dict[bytes, Macro] = field(default_factory=dict[bytes, Macro])
     cuts: list[Cut] = field(default_factory=list[Cut])
+    has_maps: bool = False
 
     def read(self, path: Path, text: str) -> None:
         tree = parse(path, text.encode(), self.macros)
@@ -281,6 +283,7 @@ class _Cutter:
             waiting = used - reached
         for item in open_items:
             item.side = "cut"
+        self.has_maps = any(_MAP in item.identifiers for item in every if item.side == "keep")
 
     def remaining(self, path: Path) -> str:
         """Return the file's text with blanks in place of the cuts."""
@@ -317,7 +320,8 @@ class _Cutter:
             line = tree.text(node).strip()
             raise CompilationFailed(f"{tree.path}:{line_of(node)}: '{line}' names a macro: write the header's name")
         include = _Include(match[2].strip(), match[1] == '"')
-        if include.is_of_c or self.files.is_left(include, tree.path.parent):
+        is_of_maps = self.has_maps and include.name == _OF_MAPS
+        if include.is_of_c or is_of_maps or self.files.is_left(include, tree.path.parent):
             return
         instead = f", {include.twin} in its place" if include.twin else ""
         self._blank(code, tree, node, f"include of {include.name}{instead}")

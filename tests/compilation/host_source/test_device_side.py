@@ -185,6 +185,15 @@ def test_an_include_of_no_file_is_cut_only_where_hosts_are_known_to_have_one(tmp
     assert left == ([] if is_cut else [f"#include {include}"]) + ["__global__ void k() {}"]
 
 
+@pytest.mark.parametrize(
+    ("parameter", "is_kept"), [("const __grid_constant__ CUtensorMap map", True), ("int n", False)]
+)
+def test_the_drivers_header_stays_where_a_kernel_takes_a_tensor_map(tmp_path, parameter, is_kept):
+    host = "void host(CUtensorMap* map) {}\n"
+    text = f"#include <cuda.h>\n__global__ void k({parameter}) {{}}\n{host}{MAIN}"
+    assert is_kept is ("#include <cuda.h>" in lines_of(tmp_path, text, ("k",)))
+
+
 def test_trees_of_any_depth_are_walked_in_the_order_of_the_source():
     """A recursive reader of 5,000 levels ends in a RecursionError."""
     nested = parse(Path("deep.cu"), b"int a = " + b"(" * 5000 + b"1" + b")" * 5000 + b" + 2;").root
