@@ -1,6 +1,7 @@
 """What changes the bits of the catalogue's kernels and of its peers, from the table of `scripts/bits`."""
 
 import csv
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ _NAMES = {
     "batch": "another batch",
     "contention": "another stream at work",
 }
+_ERROR = re.compile(r"^\w+Error: ")
 _Row = dict[str, str]
 
 
@@ -39,9 +41,9 @@ def page() -> str:
             f"{_counted(kernels)} What is called another launch is what the two launches show. Nothing is promised by "
             "a kernel whose spec has neither `bitwise` nor `batch_invariant`.",
             table(
-                ("case", "other bits with", "ulp", "likely cause"),
+                ("kernel", "other bits with", "ulp", "likely cause"),
                 [
-                    (code(row["case"]), _differing(row), row["ulps"], plain(row["cause"]))
+                    (_kernel(row["case"]), _differing(row), row["ulps"], plain(row["cause"]))
                     for row in kernels
                     if _differs(row)
                 ],
@@ -70,7 +72,13 @@ def _counted(kernels: Sequence[_Row]) -> str:
 
 def _reasons(rows: Sequence[_Row]) -> str:
     """Return why nothing was compared, each reason once, without the command that would mend it."""
-    return plain("; ".join(sorted({row["cause"].partition(" (")[0] for row in rows if row["class"] == "-"})))
+    causes = {_ERROR.sub("", row["cause"].partition(" (")[0]) for row in rows if row["class"] == "-"}
+    return plain("; ".join(sorted(causes)))
+
+
+def _kernel(case: str) -> str:
+    """Return the kernel of a case, which has one at S1; a long name may continue after each of its words."""
+    return re.sub(r"(?<=[_:])", "<wbr>", code(case.partition("[")[0])).replace("`", "<code>", 1).replace("`", "</code>")
 
 
 def _libraries(rows: Sequence[_Row]) -> str:
@@ -87,10 +95,10 @@ def _libraries(rows: Sequence[_Row]) -> str:
     libraries = sorted({name for by_library in compared.values() for name in by_library} - {"ours"})
     axes = {row["case"]: row["axis"] for row in rows if row["axis"]}
     return table(
-        ("case", "batch", "ours", *libraries),
+        ("kernel", "batch", "ours", *libraries),
         [
             (
-                code(case),
+                _kernel(case),
                 code(axes[case]),
                 by_library.get("ours", ""),
                 *(by_library.get(name, "") for name in libraries),
