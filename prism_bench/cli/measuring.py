@@ -1,6 +1,5 @@
 """Options and progress of the commands that measure: what is announced, where it runs, how far it is."""
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -17,6 +16,7 @@ from prism_bench.cli import options
 from prism_bench.errors import ResultsError, UsageError
 from prism_bench.extension import offered
 from prism_bench.io import project
+from prism_bench.io.files import number_variable
 from prism_bench.units import count_text, duration_text
 
 if TYPE_CHECKING:
@@ -80,14 +80,7 @@ def _stage(event: "Event") -> str:
 
 def line_seconds() -> float:
     """Return the seconds between two lines: PRISM_BENCH_PROGRESS_SECONDS, or LINE_SECONDS."""
-    written = os.environ.get(SECONDS)
-    try:
-        seconds = float(written) if written else LINE_SECONDS
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise UsageError(f"{SECONDS}={written}: it is a number of seconds")
-    return seconds
+    return number_variable(SECONDS, LINE_SECONDS, "a number of seconds")
 
 
 def _time_left(expected: "Forecast") -> Callable[["Event"], str]:

@@ -25,10 +25,10 @@ from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 import msgspec
 
 from prism_bench.errors import ResultsError
-from prism_bench.io.files import write_atomically
+from prism_bench.io.files import number_variable, write_atomically
 
-# Of text after decompression; PRISM_BENCH_LARGEST_JSON (in MB) is for those who keep more in one file.
-_LARGEST_JSON = 256_000_000
+_LARGEST_JSON = "PRISM_BENCH_LARGEST_JSON"  # for those who keep more than _LARGEST in one file
+_LARGEST = 256.0  # MB of text after decompression
 # Parsing may take this much memory, or this many bytes for each byte of the file where that is more: a large file may
 # cost much, a small one may not. The committed records are estimated at 22 to 86 for each byte.
 _LEAST_MEMORY, _MEMORY_PER_BYTE = 100_000_000, 150
@@ -113,9 +113,7 @@ class _ReadingLimits:
 
     def __init__(self, path: Path, size: int) -> None:
         self._path, self.size = path, size
-        megabytes = os.environ.get("PRISM_BENCH_LARGEST_JSON", "")
-        is_number = megabytes.isdecimal() and len(megabytes) < 10
-        self._text = int(megabytes) * 1_000_000 if is_number else _LARGEST_JSON
+        self._text = 1e6 * number_variable(_LARGEST_JSON, _LARGEST, "a number of megabytes, at least 1", least=1.0)
         self._memory = max(_LEAST_MEMORY, _MEMORY_PER_BYTE * size)
         self._require_text(size)
 
@@ -135,7 +133,7 @@ class _ReadingLimits:
 
     def _require_text(self, length: int) -> None:
         if length > self._text:
-            limit = f"the limit is {self._text / 1e6:.0f} MB (PRISM_BENCH_LARGEST_JSON sets it)"
+            limit = f"the limit is {self._text / 1e6:.0f} MB ({_LARGEST_JSON} sets it)"
             raise ResultsError(f"{self._path}: {length / 1e6:.0f} MB of text or more; {limit}")
 
 

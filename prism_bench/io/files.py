@@ -2,6 +2,7 @@
 
 import errno
 import hashlib
+import math
 import os
 import re
 import signal
@@ -595,23 +596,27 @@ def warn(text: str) -> None:
     print(f"prism-bench: {text}", file=sys.stderr, flush=True)
 
 
-def interval() -> float:
-    """Return the seconds between two saves: PRISM_BENCH_SAVE_SECONDS, or 60."""
-    written = os.environ.get(INTERVAL) or str(SECONDS)
+def number_variable(name: str, default: float, meaning: str, least: float = 0.0) -> float:
+    """Return the number in an environment variable, the default where it is unset or empty.
+
+    Raise a UsageError with the meaning for any text but a finite number that is at least `least`.
+    """
+    written = os.environ.get(name)
     try:
-        seconds = float(written)
+        number = float(written) if written else default
     except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise UsageError(f"{INTERVAL}={written}: it is a number of seconds, 0 for a save after every case")
-    return seconds
+        number = math.nan
+    if not least <= number < math.inf:
+        raise UsageError(f"{name}={written}: it is {meaning}")
+    return number
 
 
 class Due:
     """Clock of the saves."""
 
     def __init__(self) -> None:
-        self._seconds, self._last = interval(), time.monotonic()
+        meaning = "a number of seconds, 0 for a save after every case"
+        self._seconds, self._last = number_variable(INTERVAL, SECONDS, meaning), time.monotonic()
 
     def __call__(self) -> bool:
         """Return True once in every interval."""

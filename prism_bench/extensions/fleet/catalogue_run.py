@@ -1,7 +1,6 @@
 """Run of a catalogue on a fleet: its kernels on many boards, into one record."""
 
 import math
-import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -25,7 +24,7 @@ from prism_bench.extensions.fleet.dispatch import (
     replacements,
 )
 from prism_bench.extensions.fleet.fleet import Fleet, FleetBoard, JobChannel
-from prism_bench.io.files import CACHE_REFUSED, Due
+from prism_bench.io.files import CACHE_REFUSED, Due, number_variable
 from prism_bench.io.workers import WorkerDied
 from prism_bench.record import identity
 from prism_bench.record.run_record import CaseResult, RunRecord, decode_case, encode_case
@@ -358,12 +357,6 @@ def block_seconds(left: float, boards: int, start: float = _START_SECONDS, misse
     Each job costs `start` seconds more; long jobs leave boards idle at the end, since the plan is wrong by a share
     `missed` of the last job. The result balances both costs and is at least 90 s, or is PRISM_BENCH_FLEET_SECONDS.
     """
-    written = os.environ.get(SECONDS)
-    try:
-        best = math.sqrt(left / max(1, boards) * start / missed)
-        seconds = float(written) if written else max(_BLOCK_SECONDS, best)
-    except ValueError:
-        seconds = -1.0
-    if not 0 <= seconds < float("inf"):
-        raise UsageError(f"{SECONDS}={written}: it is a number of seconds; with 0 each kernel is one job")
-    return seconds
+    best = math.sqrt(left / max(1, boards) * start / missed)
+    meaning = "a number of seconds; with 0 each kernel is one job"
+    return number_variable(SECONDS, max(_BLOCK_SECONDS, best), meaning)
