@@ -34,9 +34,18 @@ def added_options() -> tuple[str, ...]:
     """Return the options that PRISM_BENCH_NVRTC_OPTIONS adds to those of every source."""
     text = os.environ.get(NVRTC_OPTIONS, "")
     try:
-        return tuple(shlex.split(text))
+        options = tuple(shlex.split(text))
     except ValueError as error:
         raise UsageError(f"{NVRTC_OPTIONS}: '{text}' is no list of options: {error}") from None
+    if refusal := architecture_refusal(options):
+        raise UsageError(f"{NVRTC_OPTIONS}: {refusal}")
+    return options
+
+
+def architecture_refusal(options: Iterable[str]) -> str | None:
+    """Return why options are refused that name an architecture, which --arch or the device does; None for others."""
+    named = next((option for option in options if option.startswith(("-arch", "--gpu-architecture"))), None)
+    return f"leave out {named}: --arch, or the device, names the architecture" if named else None
 
 
 def nvrtc_libraries(folder: Path) -> list[Path]:

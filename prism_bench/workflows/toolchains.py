@@ -25,7 +25,14 @@ from prism_bench.analysis.compare.comparison import RecordComparison
 from prism_bench.backends import Backend, open_backend
 from prism_bench.catalogue import Catalogue, discover
 from prism_bench.compilation import nvrtc_architectures, nvrtc_version
-from prism_bench.compilation.compilers import NVRTC_OPTIONS, TOOLCHAIN, added_options, nvrtc_libraries, options_refusal
+from prism_bench.compilation.compilers import (
+    NVRTC_OPTIONS,
+    TOOLCHAIN,
+    added_options,
+    architecture_refusal,
+    nvrtc_libraries,
+    options_refusal,
+)
 from prism_bench.compilation.languages import BuildRequest, BuiltCode, build_request
 from prism_bench.compilation.languages.language import language, names
 from prism_bench.compilation.listing import CompiledEntry, EntryDifference, code_differences
@@ -120,6 +127,8 @@ def named_toolchains(text: str) -> list[NamedToolchain]:
             raise UsageError(f"--toolchains {text}: '{entry.strip()}' names no toolchain; {_WRITTEN}")
         if toolchain.options and toolchain.language != CUDA:
             raise UsageError(f"--toolchains {text}: '{entry.strip()}': only NVRTC takes options here")
+        if refusal := architecture_refusal(toolchain.options):
+            raise UsageError(f"--toolchains {text}: {refusal}")
         if toolchain in chosen:
             raise UsageError(f"--toolchains {text}: '{toolchain.name}' is named twice")
         chosen.append(toolchain)

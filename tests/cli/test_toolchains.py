@@ -23,6 +23,7 @@ from prism_bench.workflows.toolchains import (
     paired,
 )
 
+ARCHITECTURES = ("-arch=sm_80", "-arch sm_80", "--gpu-architecture=compute_80", "-DA --gpu-architecture sm_80")
 TOYS = Path(__file__).parent.parent / "toys" / "arith"
 SOURCE = """
 extern "C" __global__ void greedy(const float* x, float* y, int n) {
@@ -133,6 +134,8 @@ def test_a_folder_of_the_installed_release_makes_the_same_code(shell, kernels, t
         ("12.9 '-a", "names no toolchain"),
         ("12.9,12.9", "'12.9' is named twice"),
         ("triton-3.6.0 -O1", "only NVRTC takes options"),
+        ("installed -arch=sm_80", "leave out -arch=sm_80: --arch, or the device, names the architecture"),
+        ("installed --gpu-architecture compute_80", "leave out --gpu-architecture: --arch, or the device, names the"),
         ("installed", "name another one"),
         (".", "has no libnvrtc.so"),
         (nvrtc_version, "are the same compiler"),
@@ -154,7 +157,7 @@ def test_an_option_that_nvrtc_refuses_ends_with_2(shell, kernels, text):
     assert "unrecognized option --nonsense" in found.err
 
 
-@pytest.mark.parametrize("text", ["--nonsense", "--ptxas-options=--nonsense", "--nonsense '"])
+@pytest.mark.parametrize("text", ["--nonsense", "--ptxas-options=--nonsense", "--nonsense '", *ARCHITECTURES])
 @pytest.mark.parametrize("toolchains", [(), ("--toolchains", "installed --maxrregcount=24,installed")])
 def test_an_option_of_the_environment_that_nvrtc_refuses_ends_with_2(shell, kernels, monkeypatch, text, toolchains):
     monkeypatch.setenv(NVRTC_OPTIONS, text)
