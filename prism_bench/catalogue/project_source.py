@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+from prism_bench.compilation.compilers import architecture_refusal
 from prism_bench.compilation.program import compilers, is_prebuilt, marked, toolchain_of
 from prism_bench.errors import SpecError
 from prism_bench.spec.kernel import KernelSpec
@@ -34,6 +35,7 @@ def placed(spec: KernelSpec, path: Path) -> KernelSpec:
     source = _source_of(spec.source or (path.name if has_only_callable else None), path)
     of_spec = {field: getattr(spec, field) for field in _FIELDS}
     options, variants = _options(of_spec, source, path), dict(spec.variants)
+    of_spec["options"] = toolchain_of(spec.options).options  # a variant may choose another compiler
     for name, variant in spec.variants.items():
         changed = {field: variant.changes[field] for field in _FIELDS if field in variant.changes}
         is_placed = isinstance(changed.get("source"), Path) and len(changed) == 1 and not spec.compile_commands
@@ -75,8 +77,12 @@ def _options(fields: Mapping[str, Any], source: Path, path: Path) -> tuple[str, 
         arguments = entry.get("arguments") or shlex.split(str(entry.get("command", "")))
         flags = _device_flags([str(argument) for argument in cast("Sequence[object]", arguments)][1:], compiler)
         of_build = _with_folders(flags, _from(file.parent, str(entry.get("directory", "."))))
-    of_spec = toolchain_of(fields["options"]).options
-    return marked(compiler, (*of_build, *_with_folders(of_spec, path.parent)))
+    of_spec = toolchain_of(fields["options"])
+    if tuple(fields["options"]) not in (of_spec.options, marked(compiler, of_spec.options)):
+        raise SpecError(f'options: --compiler= is not one of them; write compiler="{of_spec.compiler}" in the spec')
+    if refusal := architecture_refusal(of_spec.options):
+        raise SpecError(f"options: {refusal}")
+    return marked(compiler, (*of_build, *_with_folders(of_spec.options, path.parent)))
 
 
 def _with_folders(options: Iterable[str], folder: Path) -> list[str]:

@@ -2,11 +2,14 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from prism_bench import Variant
 from prism_bench.catalogue import discover
+from prism_bench.catalogue.project_source import placed
 from prism_bench.compilation import compile_source, compilers, nvrtc_version
 from prism_bench.compilation.program import marked, toolchain_of
 from prism_bench.errors import BackendUnavailable, CompilationFailed
@@ -17,6 +20,7 @@ typedef struct cublasContext* cublasHandle_t;
 int cublasCreate(cublasHandle_t*);
 int cublasDestroy(cublasHandle_t);
 """
+SOURCE = 'source="../../src/softmax.cu"'
 ENTRIES = ("softmax_kernel1", "fast::softmax_kernel2<float, 8>")
 SYMBOLS = ("_Z15softmax_kernel1PfPKfii", "_ZN4fast15softmax_kernel2IfLi8EEEvPT_PKS1_ii")
 SPEC = """
@@ -125,6 +129,22 @@ def test_variants_may_name_another_compiler_and_source(folder):
     assert folder / "src" / "other.cu" == spec.with_variant("o").source
 
 
+def test_a_spec_may_be_placed_again(folder):
+    variants = """{"n": Variant("by NVRTC", compiler="nvrtc"), "o": Variant("other", options=("-DB",)),
+                   "s": Variant("other source", source="../../src/layers/../softmax.cu")}"""
+    problems, spec = spec_of(folder, f'{SOURCE}, compiler="nvcc", options=("-DA",), variants={variants}')
+    by_nvrtc, other = (spec.with_variant(name).options for name in "no")
+    assert ([], ("-DA",), ("--compiler=nvcc", "-DB")) == (problems, by_nvrtc, other)
+    assert spec == placed(spec, spec.file)
+    added = {
+        **spec.variants,
+        "l": Variant("late", compiler="nvrtc", options=("-DC",)),
+        "i": Variant("inherits", compiler="nvrtc"),
+    }
+    again = placed(replace(spec, variants=added), spec.file)
+    assert [("-DC",), ("-DA",)] == [again.with_variant(name).options for name in "li"]
+
+
 @pytest.mark.parametrize("as_list", [True, False])
 def test_flags_that_matter_come_from_the_build(folder, as_list):
     words = ["nvcc", "-ccbin", "g++", "-I../stubs", "-isystem", "/opt/x", "-DA=1", "-D", "B", "-std=c++20", "-O3", "-c",
@@ -150,6 +170,17 @@ def test_flags_that_matter_come_from_the_build(folder, as_list):
         ('source="../../src/softmax.cu", compile_commands="../../empty.json"', "has no entry for "),
         ('source="../../src/k.so", compiler="nvcc"', "source k.so is compiled already: it takes neither compiler nor"),
         ("", "has no source softmax.cu next to it"),
+        (
+            f'{SOURCE}, options=("--compiler=nvcc",)',
+            'options: --compiler= is not one of them; write compiler="nvcc" in',
+        ),
+        (f'{SOURCE}, options=("-DA", "--compiler=clang")', "options: --compiler= is not one of them"),
+        (f'{SOURCE}, compiler="nvcc", options=("--compiler=nvrtc",)', "options: --compiler= is not one of them"),
+        (
+            f'{SOURCE}, variants={{"n": Variant("x", options=("--compiler=nvcc",))}}',
+            'write compiler="nvcc" in the spec',
+        ),
+        (f'{SOURCE}, options=("-arch=sm_80",)', "options: leave out -arch=sm_80: --arch, or the device, names the"),
     ],
 )
 def test_what_a_spec_names_and_is_not_there_is_one_sentence(folder, more, complaint):
