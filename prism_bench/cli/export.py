@@ -66,6 +66,8 @@ def _kind(output: Path | None, format: str | None) -> tuple[Path, str]:
     kind = format or output.suffix.lstrip(".")
     if kind not in FORMATS:
         raise unknown("format", kind, FORMATS)
+    check = options.writable_folder if kind == "asv" else options.writable
+    check(output)
     return output, kind
 
 

@@ -81,11 +81,19 @@ ArchitectureOption = Annotated[
 
 def writable(path: Path | None) -> Path | None:
     """Return the path of `--output`; a UsageError, before anything is measured, where no file can be written there."""
-    if path is None:
-        return None
-    if path.is_dir():
+    if path and path.is_dir():
         raise UsageError(f"--output {path}: it is a folder; name a file")
-    folder = next(parent for parent in path.parents if os.path.lexists(parent))
+    return path and _below(path, path.parents)
+
+
+def writable_folder(path: Path) -> Path:
+    """Return the folder of `--output`; a UsageError where no file can be written below it."""
+    return _below(path, (path, *path.parents))
+
+
+def _below(path: Path, folders: Iterable[Path]) -> Path:
+    """Return the path; a UsageError where the first of the folders that is there takes no file."""
+    folder = next(folder for folder in folders if os.path.lexists(folder))
     if not folder.is_dir():
         raise UsageError(f"--output {path}: {folder} is no folder")
     if not os.access(folder, os.W_OK | os.X_OK):
@@ -97,7 +105,7 @@ def written_forms(files: Sequence[Path] | None, endings: Sequence[str], *, appen
     """Return the files of `--output` by their endings; a UsageError for one that cannot be written, or twice.
 
     `endings` are those that the command can write: `.md`. A command that `appends` finds out itself, before its work,
-    whether it can: an existing file may be in a folder that takes no new one.
+    whether it can write an existing file, which may be in a folder that takes no new one.
     """
     forms: dict[str, Path] = {}
     for file in files or ():
@@ -107,7 +115,7 @@ def written_forms(files: Sequence[Path] | None, endings: Sequence[str], *, appen
         if ending in forms:
             raise UsageError(f"--output {file}: {forms[ending]} is written in this form")
         forms[ending] = file
-        if not appends:
+        if not (appends and file.is_file()):
             writable(file)
     return forms
 
@@ -126,7 +134,10 @@ RecordFileOption = Annotated[
         help="Write the record to this file, not <runs>/<machine>/<UTC>-<commit>.json.gz.",
     ),
 ]
-SiteOption = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Write the site into this folder.")]
+SiteOption = Annotated[
+    Path,
+    typer.Option("--output", "-o", metavar="FOLDER", callback=writable_folder, help="Write the site into this folder."),
+]
 SourceOption = Annotated[
     Path | None,
     typer.Option("--from", metavar="FILE", help="Read this record, or the newest of this folder; measure nothing."),

@@ -91,7 +91,7 @@ def command(
         others = {"--tool": tool != "auto", "--counters": counters, "--chain": chain, "--label": label}
         options.refuse(others, "leave it out with --overlap")
         return _overlapped(names, backend, catalogue, timeout, json=json)
-    plan = _plan(output, counters or (), time_limit or 600.0, timeout)
+    plan = _plan(options.writable_folder(output), counters or (), time_limit or 600.0, timeout)
     if chain and tool not in ("auto", "cupti"):
         raise UsageError(f"--tool {tool}: a --chain is traced with cupti")
     tool = "cupti" if chain else tool

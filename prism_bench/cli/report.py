@@ -27,7 +27,7 @@ def command(
     """
     from prism_bench.report.site import build_site
 
-    if output.suffix == ".html" or output.is_file():
+    if output.suffix == ".html":
         raise UsageError(f"--output {output}: the report is a site of many pages; name a folder, such as reports/site")
     kernels = options.open_catalogue(catalogue)
     with options.err().status("reading records") as status, options.records_of(record):

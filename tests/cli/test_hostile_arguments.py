@@ -32,7 +32,9 @@ OF_SOURCE = ("fuse", "timeline")  # these run a kernel's source, which the null 
 FORMS = {
     ("trend", "catalogue"): ("trend --boards",), ("fuse", "catalogue"): ("fuse", "fuse --write"),
     ("check", "output"): ("check --accept",), ("store", "parts"): ("store merge",),
-    ("store", "output"): ("store merge",), ("store", "runs"): ("store verify", "store merge"),
+    ("store", "output"): ("store merge",),
+    ("profile", "output"): ("profile double",), ("claim", "output"): ("claim double",),
+    ("store", "runs"): ("store verify", "store merge"),
 }  # fmt: skip
 # Reads the built-in catalogue each time, a second: two kinds of what is wrong, which the same reader refuses elsewhere.
 FEW = {"fuse": ("missing", "binary.json.gz")}
@@ -109,3 +111,24 @@ def test_a_path_that_is_none_never_ends_in_a_traceback(shell, hostile, line, opt
         if option in SOURCES and kind not in ("a folder", "unreadable"):
             assert 2 == found.code, said
             assert any(word in found.err for word in (str(path), "CuPy", "NVML", "nvidia-ml-py", "NVIDIA driver")), said
+
+
+@pytest.mark.parametrize("line", [*(line for line, option in PATHS if option == "output"), "export --format asv"])
+def test_an_output_below_a_file_is_refused_before_the_work(shell, hostile, line):
+    for ending in ("", ".json", ".csv", ".png", ".md", ".html", ".toml"):
+        path = hostile["below a file"].with_suffix(ending)
+        found = shell(*words_for(line, "output", path))
+        assert (2, 1) == (found.code, found.err.count("prism-bench: ")), found.err
+        if any(f"prism-bench: {word}" in found.err for word in (f"--output {path}: its ending", "unknown format")):
+            continue
+        assert f"prism-bench: --output {path}: {path.parent} is no folder\n" in found.err
+        return
+    pytest.fail(f"{line} writes none of the endings")
+
+
+def test_a_folder_of_verdicts_below_a_file_is_refused_before_the_work(shell, hostile):
+    found = shell("judge", hostile["a folder"], "double", "--catalogue", TOYS, "--output", hostile["below a file"])
+    assert (2, f"prism-bench: --output {hostile['below a file']}: {hostile['below a file'].parent} is no folder\n") == (
+        found.code,
+        found.err,
+    )

@@ -134,7 +134,7 @@ def test_a_page_that_cannot_be_written_is_named(shell, record):
     Path("file").write_text("in the way")
     found = shell("report", record, "--output", "file/site")
     assert 2 == found.code
-    assert "cannot write file/site" in found.err
+    assert "--output file/site: file is no folder" in found.err
     assert "Traceback" not in found.err
 
 

@@ -50,7 +50,8 @@ def command(
         if output and not _is_folder(output):
             raise UsageError(f"--output {output[0]}: a folder of cards gets a folder of verdicts; name one")
         arguments = _passed_on(arch or (), trust_source, gpu, catalogue)
-        judged_by, results = task_named(task, opened), output[0] if output else submission / "verdicts"
+        judged_by = task_named(task, opened)
+        results = options.writable_folder(output[0] if output else submission / "verdicts")
         raise SystemExit(_judge_many(submission, judged_by, results, arguments, secret=seed, json=json))
     forms = options.written_forms(output, (".json", ".html"))
     verdict = judge(
