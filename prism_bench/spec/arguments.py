@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from inspect import Parameter, signature
+from numbers import Real
 from pathlib import Path
 from types import CodeType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
@@ -12,6 +13,7 @@ from prism_bench.errors import SpecError
 from prism_bench.io.installation import extras_named
 from prism_bench.spec.dtypes import CARRIED, PAIRS, UNIT_ROUNDOFF, precision_of, storage_of, stored, values_of
 from prism_bench.spec.inputs import Domain, Fill, normal
+from prism_bench.spec.kinds import Noun, require
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Array:
+class Array(Noun):
     """Device buffer. `shape` names axes (or holds numbers), separated by blanks: `"rows cols"`, `"1"`.
 
     `dtype` is one of `dtypes.DTYPES`: NumPy's names, bfloat16, float8_e4m3fn and float8_e5m2, and int4x2 and uint4x2
@@ -38,6 +40,7 @@ class Array:
     scratch: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         try:
             storage_of(self.dtype)
         except SpecError as error:
@@ -73,6 +76,9 @@ class Array:
         for name in names:
             if not name.isdigit() and name not in axes:
                 raise SpecError(f"{self.name}: shape '{self.shape}' names '{name}', which is no axis")
+            extent = int(name) if name.isdigit() else axes[name]
+            if not isinstance(extent, Real) or extent % 1 != 0:
+                raise SpecError(f"{self.name}: shape '{self.shape}': {name} is {extent!r}; it is a whole number")
         return tuple(int(name if name.isdigit() else axes[name]) for name in names)
 
 
@@ -135,13 +141,14 @@ class Constant(FilledArray):
 
 
 @dataclass(frozen=True)
-class Scalar:
+class Scalar(Noun):
     """Number passed by value: the axis or parameter of the same name, converted to `dtype`."""
 
     name: str
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         try:
             storage_of(self.dtype)
         except SpecError as error:
@@ -185,6 +192,7 @@ class Struct(Scalar):
     packed: bool = False
 
     def __post_init__(self) -> None:
+        Noun.__post_init__(self)
         try:
             known = self.storage
         except (TypeError, ValueError, SpecError) as error:
@@ -280,6 +288,7 @@ def _fitted(value: Any, dtype: str, where: str, shape: tuple[int, ...] = ()) -> 
     if numbers.shape != shape:
         raise SpecError(f"{where} has the shape {numbers.shape}, not {shape}")
     for number in numbers.reshape(-1).tolist():
+        require(where, number, complex)
         whole = storage.kind in "iu" and precision is None
         if whole and not (np.iinfo(storage).min <= number <= np.iinfo(storage).max and int(number) == number):
             raise SpecError(f"{where}={number} does not fit {dtype}")

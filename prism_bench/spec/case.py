@@ -14,6 +14,7 @@ from prism_bench.spec.correctness import Correctness
 from prism_bench.spec.dtypes import precision_of
 from prism_bench.spec.inputs import InputArray
 from prism_bench.spec.kernel import CUDA, Array, Golden, KernelSpec, Launch, Requirement, Rule, Struct, Zero
+from prism_bench.spec.kinds import Noun
 from prism_bench.spec.launch import COMPILERS_BLOCK, Instance, Passed
 from prism_bench.spec.workload import Edge, Workload, written
 from prism_bench.units import bytes_text, rate_text
@@ -64,7 +65,7 @@ class CaseSizes:
 
 
 @dataclass(frozen=True)
-class Device:
+class Device(Noun):
     """Properties of a device that a launch may ask for."""
 
     sm_count: int = 4

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from prism_bench.spec.dtypes import PAIRS, stored
+from prism_bench.spec.kinds import Noun, checked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +28,7 @@ ArrayModule: TypeAlias = ModuleType  # numpy or cupy
 
 
 @dataclass(frozen=True)
-class Domain:
+class Domain(Noun):
     """Values from `low` to `high`; only whole numbers with `whole`.
 
     A bound may be an axis's name. `most` bounds the magnitudes that are drawn where the domain itself has no end: up to
@@ -64,6 +65,7 @@ def positive(most: float | None = None) -> Domain:
     return Domain(low=0.0, most=most, open_low=True, finite=True, numbers=True)
 
 
+@checked
 def interval(low: float, high: float) -> Domain:
     """Return the domain from `low` to `high`, both included."""
     return Domain(low=low, high=high, finite=True, numbers=True)
@@ -88,7 +90,7 @@ Draw = Callable[[np.random.Generator, int, Mapping[str, Any]], Any]
 
 
 @dataclass(frozen=True)
-class Runs:
+class Runs(Noun):
     """Values of a block that are drawn together: `length` neighbours, which begin at any multiple of `step`.
 
     Any choice among the runs of a block has its distribution, as any choice of values has where each is one.
@@ -117,7 +119,7 @@ ONE_BY_ONE = Runs()
 
 
 @dataclass(frozen=True)
-class Fill:
+class Fill(Noun):
     """Source of an array's values: `draw(rng, count, axes)` returns `count` of them.
 
     `domain` holds all values that the fill may draw, and those that a kernel filled so has to take as well. With
@@ -137,6 +139,7 @@ class Fill:
         return runs if runs and runs.length <= BLOCK else None
 
 
+@checked
 def normal(mean: float = 0.0, deviation: float = 1.0) -> Fill:
     """Return a fill of normally distributed values."""
     meaning = f"normal({mean}, {deviation})"
@@ -145,6 +148,7 @@ def normal(mean: float = 0.0, deviation: float = 1.0) -> Fill:
     )
 
 
+@checked
 def uniform(low: float = 0.0, high: float = 1.0) -> Fill:
     """Return a fill of uniformly distributed values in [low, high)."""
     meaning, domain = f"uniform({low}, {high})", interval(low, high)
@@ -153,6 +157,7 @@ def uniform(low: float = 0.0, high: float = 1.0) -> Fill:
     )
 
 
+@checked
 def integers(low: int | str, high: int | str) -> Fill:
     """Return a fill of integers in [low, high); a bound may be an axis's name."""
 
@@ -163,6 +168,7 @@ def integers(low: int | str, high: int | str) -> Fill:
     return Fill(draw, f"integers({low}, {high})", whole(low, high), runs=ONE_BY_ONE)
 
 
+@checked
 def constant(value: float) -> Fill:
     """Return a fill of one value everywhere; for scalars and golden data, never for correctness."""
     return Fill(lambda rng, count, axes: np.full(count, value), f"constant({value})", runs=ONE_BY_ONE)

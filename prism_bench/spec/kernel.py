@@ -3,17 +3,15 @@
 A spec imports everything that it is written with from here.
 """
 
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from numbers import Real
-from os import PathLike
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from prism_bench.errors import SpecError, unknown
 from prism_bench.spec import arguments as byname
 from prism_bench.spec.arguments import Array, Constant, FilledArray, In, InOut, Out, Scalar, Scratch, Size, Struct
+from prism_bench.spec.kinds import Noun, require_kinds
 from prism_bench.spec.launch import MAP_TYPE, POINTER_BYTES, Launch, LaunchCard, Requirement, TensorMap, Zero
 from prism_bench.spec.metric import Budget
 from prism_bench.spec.peer import KernelCall, Peer, as_peer
@@ -32,7 +30,7 @@ HostSteps = Launch | Zero | tuple[Launch | Zero, ...] | list[Launch | Zero]
 
 
 @dataclass(frozen=True)
-class Golden:
+class Golden(Noun):
     """Inputs and outputs known beforehand: `inputs` and `expected` are arrays by name, or functions of the axes.
 
     `source` names who vouches for the numbers. Verified on every backend; never used for timing.
@@ -45,44 +43,40 @@ class Golden:
     tolerance: Tolerance | Mapping[str, Tolerance] | None = None
 
 
-# How fields are written that hold several things, and the kinds of these; how others are written, and their kinds.
-_Kinds = tuple[Any, ...]  # types, and Callable
-_TUPLES: Mapping[str, tuple[_Kinds, str]] = {
-    "arguments": ((Array, Scalar), 'a tuple of arguments: (In("x", "n"), Out("y", "n"), Size("n"))'),
-    "edges": ((Mapping, Edge), "a tuple of Workload and Edge: (Workload(n=1),)"),
-    "golden": ((Golden,), "a tuple of Golden: (Golden(...),)"),
-    "rules": ((Rule,), "a tuple of Rule: (Rule(...),)"),
-    "options": ((str,), 'a tuple of texts: ("--use_fast_math",)'),
-    "budgets": ((Budget,), "a tuple of Budget: (Budget(...),)"),
-    "aliases": ((str,), 'a tuple of names: ("add",)'),
-    "replaces": ((str,), 'a tuple of names: ("add",)'),
-    "chains": ((Chain,), "a tuple of Chain: (Chain(...),)"),
-}
-_TABLES: Mapping[str, tuple[_Kinds, str]] = {
-    "workloads": ((Mapping,), 'a dict of Workload by label: {"S0": Workload(n=1000)}'),
-    "variants": ((Variant,), 'a dict of Variant by name: {"naive": Variant(...)}'),
-    "derived": ((Callable,), 'a dict of functions by name: {"blocks": lambda n: n // 32}'),
-    "parameters": ((object,), 'a dict of values by name: {"alpha": 2.0}'),
-    "peers": ((Peer, Callable), 'a dict of functions or Peer by library: {"torch": lambda torch, x: ...}'),
-    "looked_at": ((str,), 'a dict of texts by library: {"torch": "it has no such function"}'),
-}
-_PLAIN: Mapping[str, tuple[_Kinds, str]] = {
-    "entry": ((str,), 'the name of a function of the source: "add"'),
-    "reference": ((str, Callable), "a function, or the name of one"),
-    "launch": ((Callable,), "a function of axes: lambda n: Launch(grid=n, block=128)"),
-    "callable": ((KernelCall, Callable, NoneType), "a function or a KernelCall"),
-    "peer_tolerance": ((Tolerance, NoneType), "a Tolerance: elementwise()"),
-    "compile_commands": ((str, PathLike, NoneType), 'a path: "build/compile_commands.json"'),
-    "source": ((str, PathLike, NoneType), 'a path: "add.cu"'),
-    "tune": ((Tune, NoneType), "Tune(...): Tune(block=(64, 128))"),
-    "requires": ((Requirement, Callable, NoneType), "a Requirement, or a function of axes"),
-    "only_labels": ((tuple, list, Set, NoneType), 'a tuple of labels: ("S0",)'),
-    "flops": ((Callable, NoneType), "a function of axes: lambda n: 2 * n"),
-    "bytes_moved": ((Callable, NoneType), "a function of axes: lambda n: 8 * n"),
-    "traffic_factor": ((Real, NoneType), "a number: 4.0"),
-    "ceiling": ((str, NoneType), 'what it measures: "bandwidth"'),
-    "arithmetic": ((str,), 'the name of a ceiling: "fp32"'),
-    "before": ((str, NoneType), 'the name of a kernel: "add"'),
+# What to write into fields of a KernelSpec.
+_ADVICE: Mapping[str, str] = {
+    "arguments": 'write a tuple of arguments: (In("x", "n"), Out("y", "n"), Size("n"))',
+    "edges": "write a tuple of Workload and Edge: (Workload(n=1),)",
+    "golden": "write a tuple of Golden: (Golden(...),)",
+    "rules": "write a tuple of Rule: (Rule(...),)",
+    "options": 'write a tuple of texts: ("--use_fast_math",)',
+    "budgets": "write a tuple of Budget: (Budget(...),)",
+    "aliases": 'write a tuple of names: ("add",)',
+    "replaces": 'write a tuple of names: ("add",)',
+    "chains": "write a tuple of Chain: (Chain(...),)",
+    "workloads": 'write a dict of Workload by label: {"S0": Workload(n=1000)}',
+    "variants": 'write a dict of Variant by name: {"naive": Variant(...)}',
+    "derived": 'write a dict of functions by name: {"blocks": lambda n: n // 32}',
+    "parameters": 'write a dict of values by name: {"alpha": 2.0}',
+    "peers": 'write a dict of functions or Peer by library: {"torch": lambda torch, x: ...}',
+    "looked_at": 'write a dict of texts by library: {"torch": "it has no such function"}',
+    "entry": 'write the name of a function of the source: "add"',
+    "reference": "write a function, or the name of one",
+    "launch": "write a function of axes: lambda n: Launch(grid=n, block=128)",
+    "callable": "write a function or a KernelCall",
+    "peer_tolerance": "write a Tolerance: elementwise()",
+    "compile_commands": 'write a path: "build/compile_commands.json"',
+    "source": 'write a path: "add.cu"',
+    "tune": "write Tune(...): Tune(block=(64, 128))",
+    "requires": "write a Requirement, or a function of axes",
+    "only_labels": 'write a tuple of labels: ("S0",)',
+    "flops": "write a function of axes: lambda n: 2 * n",
+    "bytes_moved": "write a function of axes: lambda n: 8 * n",
+    "traffic_factor": "write a number: 4.0",
+    "ceiling": 'write what it measures: "bandwidth"',
+    "arithmetic": 'write the name of a ceiling: "fp32"',
+    "before": 'write the name of a kernel: "add"',
+    "batch_invariant": "it is a tuple of axes: ('rows',)",
 }
 
 
@@ -205,7 +199,8 @@ class KernelSpec:
         return f"<KernelSpec {self.name or self.entry} ({self.family}), {workloads}{variants}>"
 
     def __post_init__(self) -> None:
-        self._check_kinds()
+        self._check_tolerances()
+        require_kinds(self, self.label_in_errors, _ADVICE)
         names = [argument.name for argument in self.arguments]
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
@@ -218,30 +213,11 @@ class KernelSpec:
             raise SpecError(f"{self.label_in_errors}: only_labels names {', '.join(missing)}, which has no workload")
         if self.callable is not None and self.constants:
             raise SpecError(f"{self.label_in_errors}: a callable sets no Constant; '{self.constants[0].name}' is one")
-        self._check_tolerances()
         self._check_promises()
         complaints = (chain.complaint(self.arguments, self.variants) for chain in self.chains)
         complaint = next(filter(None, complaints), None)
         if complaint:
             raise SpecError(f"{self.label_in_errors}: {complaint}")
-
-    def _check_kinds(self) -> None:
-        """Raise a SpecError for a field that holds something else than it is for."""
-        for name, (kinds, written) in (*_TUPLES.items(), *_TABLES.items(), *_PLAIN.items()):
-            value: Any = getattr(self, name)
-            holder: Any = Mapping if name in _TABLES else Collection if name in _TUPLES else object
-            never: Any = (str, bytes, Mapping) if name in _TUPLES else ()
-            verb = "is" if name in _PLAIN else "holds"
-            if not isinstance(value, holder) or isinstance(value, never):
-                verb, odd = "is", [value]
-            else:
-                parts: list[Any] = list(value.values() if name in _TABLES else value if name in _TUPLES else (value,))
-                keys: list[Any] = list(value) if name in _TABLES else []
-                odd = [key for key in keys if not isinstance(key, str)]
-                odd += [part for part in parts if not isinstance(part, kinds)]
-            if odd:
-                shown = " ".join(repr(odd[0]).split())  # an array has lines
-                raise SpecError(f"{self.label_in_errors}: {name} {verb} {shown:.80}; write {written}")
 
     def _check_tolerances(self) -> None:
         """Raise a SpecError for a tolerance that is a plain number: it does not say of what."""
@@ -259,12 +235,7 @@ class KernelSpec:
                 )
 
     def _check_promises(self) -> None:
-        """Raise a SpecError unless `bitwise` is a truth value, and `batch_invariant` names axes that batches have."""
-        bitwise, axes = cast("object", self.bitwise), cast("object", self.batch_invariant)
-        if not isinstance(bitwise, bool):
-            raise SpecError(f"{self.label_in_errors}: bitwise is {self.bitwise!r}; it is True or False")
-        if not isinstance(axes, tuple):
-            raise SpecError(f"{self.label_in_errors}: batch_invariant is {axes!r}; it is a tuple of axes: ('rows',)")
+        """Raise a SpecError unless `batch_invariant` names axes that batches have."""
         for axis in self.batch_invariant:
             where = f"{self.label_in_errors}: batch_invariant names '{axis}'"
             lacking = next((label for label, workload in self.workloads.items() if axis not in workload), None)
@@ -295,7 +266,7 @@ class KernelSpec:
     @property
     def label_in_errors(self) -> str:
         """The kernel's name, or its entry as long as the catalogue has not named it."""
-        return self.name or f"spec of '{self.entry}'"
+        return str(self.name) or f"spec of '{self.entry}'"
 
     @property
     def tunable(self) -> tuple[str, ...]:

@@ -3,16 +3,17 @@
 A launch card describes machine code that another compiler made.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from numbers import Integral
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
 from prism_bench.errors import SpecError
+from prism_bench.spec.kinds import Noun, listed
 from prism_bench.units import count_text
 
 Constant = bool | int | float | str | None
@@ -83,7 +84,7 @@ MAP_TYPE = np.dtype([("map", np.uint64, 16)])  # a CUtensorMap, which a kernel t
 
 
 @dataclass(frozen=True)
-class TensorMap:
+class TensorMap(Noun):
     """Array argument that a launch passes as a tensor map, by value, instead of as a pointer.
 
     The kernel has it as `const __grid_constant__ TensorMap` (tensor_cores/tensor_map.cuh) and copies boxes of `lines`
@@ -98,6 +99,7 @@ class TensorMap:
     box: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 1 <= self.lines <= 256:
             raise SpecError(f"TensorMap: {self.name}: a box has 1 to 256 lines, not {self.lines}")
         if len(self.box) > 5 or not all(1 <= extent <= 256 for extent in self.box):
@@ -135,7 +137,7 @@ class TensorMap:
 
 
 @dataclass(frozen=True)
-class Launch:
+class Launch(Noun):
     """One launch. `entry` and `arguments` (names) default to the spec's; a zero in `grid` means nothing to launch.
 
     `maps` are the arguments that are passed as tensor maps: a device of compute capability 9.0 copies by them, and the
@@ -158,11 +160,13 @@ class Launch:
     constants: Mapping[str, Constant] = field(default_factory=dict[str, Constant], hash=False)
 
     def __post_init__(self) -> None:
+        for name in ("grid", "block"):
+            if isinstance(extent := getattr(self, name), Collection):
+                object.__setattr__(self, name, listed(extent))
         _require_extent("grid", self.grid, least=0)
         if self.block != COMPILERS_BLOCK:
             _require_extent("block", self.block, least=1)
-        for name, value in self.constants.items():
-            _require_constant(name, value)
+        super().__post_init__()
 
     @property
     def is_empty(self) -> bool:
@@ -179,12 +183,6 @@ def triple(extent: int | tuple[int, ...]) -> tuple[int, int, int]:
     """Return an extent as three numbers: `256` is (256, 1, 1)."""
     x, y, z = (int(size) for size in (*(extent if isinstance(extent, tuple) else (extent,)), 1, 1)[:3])
     return x, y, z
-
-
-def _require_constant(name: str, value: object) -> None:
-    """Raise a SpecError unless `value` is written in the same way everywhere."""
-    if not isinstance(value, bool | int | float | str | None):
-        raise SpecError(f"Launch: constant {name} is {value!r}; it is a number, a truth value, a text or None")
 
 
 def _require_extent(what: str, value: int | tuple[int, ...], *, least: int) -> None:
@@ -252,14 +250,14 @@ def beyond_residence(grid: Sequence[int], most: int, device: str = "an H200 (132
 
 
 @dataclass(frozen=True)
-class Zero:
+class Zero(Noun):
     """Step of a host plan: fill the named buffer with zero bytes, asynchronously."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Requirement:
+class Requirement(Noun):
     """Instructions (`what`, in words) that only one compute capability has, such as 90."""
 
     what: str
@@ -277,7 +275,7 @@ _KIND_BYTES: Mapping[str, int] = {
 
 
 @dataclass(frozen=True)
-class CardParameter:
+class CardParameter(Noun):
     """One parameter of the machine code, in order.
 
     `value` is what is passed: the name of an argument, or a fact of one, `x.shape.0`, `x.stride.0` (in elements),
@@ -292,10 +290,6 @@ class CardParameter:
     value: str = ""
     joined: bool = False
 
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise SpecError(f"launch card: a parameter is '{self.kind}'; it is one of {', '.join(get_args(Kind))}")
-
     @property
     def nbytes(self) -> int:
         """Its size in the parameter list."""
@@ -303,7 +297,7 @@ class CardParameter:
 
 
 @dataclass(frozen=True)
-class LaunchCard:
+class LaunchCard(Noun):
     """Card of one entry of a cubin.
 
     Parameters

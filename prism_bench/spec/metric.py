@@ -9,6 +9,7 @@ from datetime import date
 from typing import Literal
 
 from prism_bench.errors import SpecError
+from prism_bench.spec.kinds import Noun
 from prism_bench.units import energy_text, rate_text, time_text
 
 
@@ -144,6 +145,7 @@ class Budget:
     expires: date | None = None
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if (self.at_most is None) == (self.at_least is None):
             raise SpecError(f"Budget('{self.metric}'): give exactly one of at_most and at_least")
         if not self.limit >= 0:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict
 from prism_bench.errors import SpecError
 from prism_bench.io.installation import pip_install
 from prism_bench.spec import arguments
+from prism_bench.spec.kinds import Noun
 
 ArrayPackage = Literal["torch", "cupy", "jax"]
 
@@ -104,7 +105,7 @@ def is_compiled(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Peer:
+class Peer(Noun):
     """A library call for the same results as the kernel's.
 
     Parameters
@@ -167,7 +168,7 @@ def as_peer(peer: Peer | Callable[..., Any]) -> Peer:
 
 
 @dataclass(frozen=True)
-class KernelCall:
+class KernelCall(Noun):
     """Callable that does the work of a kernel on device arrays: a launcher, a custom operator, an exported module.
 
     Parameters

@@ -9,6 +9,7 @@ import numpy as np
 
 from prism_bench.spec.dtypes import UNIT_ROUNDOFF, Precision, precision_of, stored, values_of
 from prism_bench.spec.inputs import AnyArray, ArrayModule
+from prism_bench.spec.kinds import Noun, checked
 
 # Tolerances: how far an output may be from its float64 reference, and the comparison with it.
 #
@@ -17,7 +18,7 @@ from prism_bench.spec.inputs import AnyArray, ArrayModule
 
 
 @dataclass(frozen=True)
-class Tolerance:
+class Tolerance(Noun):
     """Allowances: an element passes within the largest of them; `normwise` also bounds the whole output.
 
     `underflows` are the products that make an element: each is off by half of the smallest number where it underflows.
@@ -95,6 +96,7 @@ def reduction(
     return Tolerance("reduction", terms=terms, magnitude=magnitude, underflows=underflows)
 
 
+@checked
 def product(magnitude: Callable[..., Any], depth: Callable[..., float]) -> Tolerance:
     """Return a tolerance for FP32 products: 1e-5 normwise and gamma_K |A||B| componentwise, K from `depth` by name."""
 
@@ -106,6 +108,7 @@ def product(magnitude: Callable[..., Any], depth: Callable[..., float]) -> Toler
     return Tolerance("product", terms=gamma, magnitude=magnitude, depth=depth, normwise=1e-5)
 
 
+@checked
 def normwise(
     limit: float, magnitude: Callable[..., Any] | None = None, depth: Callable[..., float] | None = None
 ) -> Tolerance:

@@ -1,6 +1,6 @@
 """What varies of a kernel: workloads and edges, rules on them, tuned launches, variants and chains of fusion."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NoReturn
@@ -9,8 +9,10 @@ from prism_bench.errors import SpecError, UsageError
 from prism_bench.spec import arguments as byname
 from prism_bench.spec.arguments import Array, Scalar, Scratch
 from prism_bench.spec.inputs import Fill
+from prism_bench.spec.kinds import Noun, listed, require
 
 LABELS = ("S0", "S1", "S2")
+_AxisValue = float | str | bool | None
 
 
 class Workload(Mapping[str, Any]):
@@ -20,6 +22,8 @@ class Workload(Mapping[str, Any]):
     _axes: dict[str, Any]
 
     def __init__(self, **axes: Any) -> None:
+        for axis, value in axes.items():
+            require(f"Workload: {axis}", value, _AxisValue)
         object.__setattr__(self, "_axes", dict(axes))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -48,7 +52,7 @@ class Workload(Mapping[str, Any]):
 
 
 @dataclass(frozen=True)
-class Edge:
+class Edge(Noun):
     """Workload that is verified with its own fills, by argument; the other inputs are filled as usual.
 
     `name` distinguishes it from the same workload with the usual values. `regime` marks those that follow from the
@@ -61,12 +65,13 @@ class Edge:
     regime: bool = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.name or set(self.name) & set("[]:,=@"):
             raise SpecError(f"edge '{self.name}': its name is words without any of []:,=@")
 
 
 @dataclass(frozen=True)
-class Rule:
+class Rule(Noun):
     """Condition on axes: `text` gives it in words, `holds` asks for axes by name."""
 
     text: str
@@ -74,7 +79,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Tune:
+class Tune(Noun):
     """Values of each name, the default first: `Tune(block=(256, 128, 512), groups=(1, 2, 4))`.
 
     Launches and derived sizes ask for the names as for axes. `rules` are what a configuration must keep at a workload;
@@ -82,7 +87,7 @@ class Tune:
     whose default depends on them.
     """
 
-    values: Mapping[str, tuple[Any, ...]]
+    values: Mapping[str, tuple[Hashable, ...]]
     rules: tuple[Rule, ...] = ()
     default: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
 
@@ -93,9 +98,12 @@ class Tune:
         default: Mapping[str, Callable[..., Any]] | None = None,
         **values: Iterable[Any],
     ) -> None:
-        object.__setattr__(self, "values", {name: tuple(among) for name, among in values.items()})
-        object.__setattr__(self, "rules", tuple(rules))
-        object.__setattr__(self, "default", dict(default or {}))
+        object.__setattr__(self, "values", {name: listed(among) for name, among in values.items()})
+        for name, among in self.values.items():
+            require(f"Tune: {name}", among, tuple[Hashable, ...])
+        object.__setattr__(self, "rules", listed(rules))
+        object.__setattr__(self, "default", {} if default is None else default)
+        super().__post_init__()
         self._refuse_empty()
 
     def _refuse_empty(self) -> None:
@@ -152,7 +160,7 @@ STAGES = ("baseline", "partial", "full", "persistent")
 
 
 @dataclass(frozen=True)
-class Variant:
+class Variant(Noun):
     """Another implementation of the same spec: the fields of KernelSpec that differ, by name."""
 
     meaning: str
@@ -161,10 +169,11 @@ class Variant:
     def __init__(self, meaning: str, **changes: Any) -> None:
         object.__setattr__(self, "meaning", meaning)
         object.__setattr__(self, "changes", changes)
+        super().__post_init__()
 
 
 @dataclass(frozen=True)
-class Chain:
+class Chain(Noun):
     """Stages of fusion: for each of `STAGES` the variant that does it, None for the kernel itself.
 
     `between` names the scratch arrays that launches hand on to later ones, which fusion removes; all other scratch is a
