@@ -23,7 +23,7 @@ from prism_bench.record.identity import boards_in
 from prism_bench.record.measurement import Measurement, merged
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.spec.case import Case
-from prism_bench.spec.metric import STAND_INS
+from prism_bench.spec.metric import STAND_INS, is_measured
 from prism_bench.spec.peer import PeerFacts
 
 # Settings of a run: everything that a series of results must share to be compared.
@@ -137,6 +137,7 @@ class Settings:
         """Return whether this process measures the energy of a launch of the case."""
         labels = self.watching.energy_labels
         is_left_out = "energy" in self.left_out(case, process) or "energy" not in self.criteria
+        is_left_out = is_left_out or not is_measured("energy", case.spec.ceiling)
         return self.watching.energy and not is_left_out and (not labels or case.label in labels)
 
     def left_out_of_peers(self, process: int) -> tuple[str, ...]:

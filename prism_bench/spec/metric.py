@@ -125,11 +125,16 @@ def is_exact(metric: str) -> bool:
     return metric in CODE and CODE[metric].clock == "compiler"
 
 
+def is_measured(metric: str | None, ceiling: str | None) -> bool:
+    """Return whether cases of this ceiling are measured in the metric: an empty launch has no energy to compare."""
+    return metric != "energy" or ceiling != "launch"
+
+
 BudgetWord = Literal["met", "missed", "undecided", "expired", "unmeasured"]
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Noun):
     """Limit on one metric.
 
     `metric` must be at most `at_most` or at least `at_least` (exactly one of them), for cases of `label` or all.

@@ -199,3 +199,11 @@ def test_the_first_call_is_measured_once_for_each_kernel():
     assert ("first_call_time", "energy") == settings.left_out(kernel, 1)
     known = Settings(known_code={kernel.name: "ab12"})
     assert [("first_call_time",), (), ()] == [known.left_out(kernel, 0, code) for code in ("ab12", "cd34", None)]
+
+
+@pytest.mark.parametrize("process", [0, 1])
+def test_an_empty_launch_has_no_energy(process):
+    kernels = discover(Path(__file__).parents[2] / "kernels")
+    settings = Settings(watching=Watching(energy_labels=()), first_process_only=())
+    ceilings = {case.spec.ceiling: case for case in kernels.cases() if case.spec.ceiling}
+    assert {"launch"} == {name for name, case in ceilings.items() if not settings.measures_energy(case, process)}

@@ -34,7 +34,7 @@ from prism_bench.analysis.run_analysis import GRAVITY, Finding, Gravity, exit_co
 from prism_bench.measure.plausibility import valid
 from prism_bench.record.run_record import CaseResult, RunRecord
 from prism_bench.record.schema import JsonTable
-from prism_bench.spec.metric import ELSEWHERE, MEASURED, value_text
+from prism_bench.spec.metric import ELSEWHERE, MEASURED, is_measured, value_text
 from prism_bench.units import change_range_text, change_text, count_text, share_text
 
 ComparedVerdict = Literal["slower", "faster", "same", "inconclusive", "not compared", "same machine code"]
@@ -275,7 +275,8 @@ def compare(
         noise, notes = None, [*notes, reason]
     sides = [{key(case): case for case in record.cases if not case.is_edge} for record in (a, b)]
     notes += _only_in_one(names, sides)
-    shared = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
+    both = {name: (case, sides[1][name]) for name, case in sides[0].items() if name in sides[1]}
+    shared = {name: results for name, results in both.items() if is_measured(metric, results[0].ceiling)}
     rows: dict[str, ComparedCase] = {}
     pairs: dict[str, Pair] = {}
     for name, results in shared.items():

@@ -321,3 +321,12 @@ def test_controls_that_move_together_show_the_machine():
 def test_a_control_that_stands_out_is_told():
     found = compare(*with_controls([1.2, *[1.0] * 40]))
     assert ("inconclusive", "slower") == (found.cases[0].verdict, found.cases[0].judgement.verdict)
+
+
+@pytest.mark.parametrize(("metric", "listed"), [("energy", {"k0", "copy"}), ("hot_time", {"k0", "copy", "null"})])
+def test_a_metric_that_a_case_is_never_measured_in_does_not_list_it(metric, listed):
+    """A GPU's comparison also runs the empty kernel, which nobody chose: it has no energy, and was "not compared"."""
+    cases = [case("k0", metric=metric), replace(case("copy", metric=metric), ceiling="bandwidth")]
+    null = replace(case("null", metric="hot_time"), ceiling="launch")
+    comparison = compare(record_of(*cases, null), record_of(*cases, null), metric=metric)
+    assert listed == set(verdicts(comparison)) and "not compared" not in verdicts(comparison).values()
