@@ -56,6 +56,12 @@ def open_backend() -> "NullBackend":
         raise UsageError(f"{SCRIPT}={path}: not a readable JSON script ({error})") from error
 
 
+def scripts_energies() -> bool:
+    """Return whether the script of the environment has the energy of a launch."""
+    path = os.environ.get(SCRIPT)
+    return bool(path) and '"joules"' in Path(path).read_text()
+
+
 def _checked(script: object) -> Script:
     """Return the script if it is a table of behaviours that this backend knows; else raise ValueError."""
     if not isinstance(script, dict) or not all(isinstance(behaviour, dict) for behaviour in script.values()):

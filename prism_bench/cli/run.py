@@ -116,14 +116,19 @@ def _opened(backend: str | None, fleet: str | None, workers: int | None, *, quie
 
 def _remark_on_energies(backend: DescribedBackend | None, cases: "Sequence[Case]", settings: "Settings") -> None:
     """Print why no energy of the cases will be measured on the open backend, if none will."""
+    from prism_bench.backends.null import scripts_energies
     from prism_bench.monitor.energy import missing_counter
 
     watching = settings.watching
     if backend is None:
         return
-    if not any(case.label in watching.energy_labels for case in cases):
+    if backend.name not in ("cuda", "null"):
+        reason = missing_counter(backend.name, None)
+    elif not any(case.label in watching.energy_labels for case in cases):
         reason = f"of {', '.join(watching.energy_labels)} only, and no such case is chosen"
-    elif not watching.hertz and backend.name == "cuda":
+    elif backend.name == "null":
+        reason = None if scripts_energies() else "the null backend has an energy counter where its script has joules"
+    elif not watching.hertz:
         reason = "with --interval 0 nobody reads the GPU's counter"
     else:
         reason = missing_counter(backend.name, backend.facts().get("uuid"))

@@ -70,7 +70,13 @@ def test_five_percent_more_energy_is_found(shell, toys, script):
             ("--backend", "numpy_reference", "-l", "S1"),
             "only a GPU has an energy counter, not the backend numpy_reference",
         ),
+        (("--backend", "numpy_reference"), "only a GPU has an energy counter, not the backend numpy_reference"),
+        (("--backend", "emulator"), "only a GPU has an energy counter, not the backend emulator"),
         (("--backend", "null", "-l", "S0"), "of S1 only, and no such case is chosen"),
+        (
+            ("--backend", "null", "-l", "S1"),
+            "the null backend has an energy counter where its script has joules",
+        ),
     ],
 )
 def test_a_run_that_is_asked_for_energies_and_has_none_names_the_reason(shell, toys, words, reason):
