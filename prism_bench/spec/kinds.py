@@ -10,7 +10,7 @@ from inspect import signature
 from numbers import Integral, Number, Real
 from os import PathLike
 from pathlib import Path
-from types import NoneType, UnionType
+from types import FunctionType, NoneType, UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from prism_bench.errors import SpecError
@@ -30,6 +30,16 @@ _PLAIN: Mapping[Any, tuple[Any, str, str]] = {
     Callable: (Callable, "a function", "functions"),
     NoneType: (NoneType, "None", "None"),
 }
+_BUILTIN: Mapping[Any, frozenset[type]] = {
+    str: frozenset({str}),
+    int: frozenset({int}),
+    float: frozenset({int, float}),
+    complex: frozenset({int, float, complex}),
+    bool: frozenset({bool}),
+    NoneType: frozenset({NoneType}),
+    Callable: frozenset({FunctionType}),
+    Hashable: frozenset({int, float, str, bool}),
+}
 _ADVICE = {
     "shape": 'write axes in a text: "rows cols"',
     "dtype": 'write the name of a type: "float32"',
@@ -44,13 +54,16 @@ class Noun:
     """
 
     def __post_init__(self) -> None:
-        for name, kind in _kinds(type(self)).items():
-            value = getattr(self, name)
-            if _is_listed(value) and not isinstance(value, tuple) and _takes_tuple(kind):
+        kinds, values = _kinds(type(self)), vars(self)
+        doubtful = [name for name, kind in kinds.items() if not _is_plainly(values[name], kind)]
+        for name in doubtful:
+            value = values[name]
+            if _is_listed(value) and not isinstance(value, tuple) and _takes_tuple(kinds[name]):
                 object.__setattr__(self, name, tuple(value))
-        first = getattr(self, next(iter(_kinds(type(self)))))
-        named = f"({first!r})" if isinstance(first, str) else ""
-        require_kinds(self, f"{type(self).__name__}{named}", _ADVICE)
+        if doubtful:
+            first = values[next(iter(kinds))]
+            named = f"({first!r})" if isinstance(first, str) else ""
+            require_kinds(self, f"{type(self).__name__}{named}", _ADVICE)
 
 
 def require_kinds(noun: object, label: str, advice: Mapping[str, str]) -> None:
@@ -59,7 +72,8 @@ def require_kinds(noun: object, label: str, advice: Mapping[str, str]) -> None:
     `advice` has what to write by field, where the annotation alone is no help.
     """
     for name, kind in _kinds(type(noun)).items():
-        require(f"{label}: {name}", getattr(noun, name), kind, advice.get(name))
+        if not _is_plainly(value := getattr(noun, name), kind):
+            require(f"{label}: {name}", value, kind, advice.get(name))
 
 
 def require(where: str, value: object, kind: Any, advice: str | None = None) -> None:
@@ -83,7 +97,8 @@ def checked(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _
     def checking(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Result:
         kinds = _kinds(function)
         for name, value in signature(function).bind(*args, **kwargs).arguments.items():
-            require(f"{function.__name__}: {name}", value, kinds[name])
+            if not _is_plainly(value, kinds[name]):
+                require(f"{function.__name__}: {name}", value, kinds[name])
         return function(*args, **kwargs)
 
     return checking
@@ -94,6 +109,38 @@ def _kinds(noun: Any) -> Mapping[str, Any]:
     """Return the annotations of a dataclass's fields, or of a function's parameters."""
     hints = get_type_hints(noun)
     return {field.name: hints[field.name] for field in fields(noun)} if isinstance(noun, type) else hints
+
+
+# Most values are of a builtin type that their annotation names: these need no search, which takes ten times as long.
+
+
+def _is_plainly(value: Any, kind: Any) -> bool:
+    """Return whether a value is of a kind by its type alone, or a tuple or a dict of such values."""
+    single, in_tuple, in_dict = _builtin(kind)
+    exact: type = type(value)  # pyright: ignore[reportUnknownVariableType]
+    if exact is tuple:
+        return in_tuple is not None and all(type(part) in in_tuple for part in value)
+    if exact is dict:
+        return in_dict is not None and all(type(key) is str and type(part) in in_dict for key, part in value.items())
+    return exact in single
+
+
+_Types = frozenset[type]
+
+
+@lru_cache(maxsize=512)
+def _builtin(kind: Any) -> tuple[_Types, _Types | None, _Types | None]:
+    """Return the types whose values a kind takes as they are, and those in its tuples and dicts; None without such."""
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        single, *parts = zip(*map(_builtin, inside), strict=True)
+        in_tuple, in_dict = (next((types for types in part if types is not None), None) for part in parts)
+        return frozenset[type]().union(*single), in_tuple, in_dict
+    if origin is tuple and inside[-1] is ...:
+        return frozenset(), _builtin(inside[0])[0], None
+    if origin is Mapping and inside[0] is str:
+        return frozenset(), None, _builtin(inside[1])[0]
+    return _BUILTIN.get(origin or kind, frozenset()), None, None
 
 
 def _odd(value: Any, kind: Any) -> list[Any]:
