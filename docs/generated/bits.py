@@ -78,7 +78,8 @@ def _reasons(rows: Sequence[_Row]) -> str:
 
 def _kernel(case: str) -> str:
     """Return the kernel of a case, which has one at S1; a long name may continue after each of its words."""
-    return re.sub(r"(?<=[_:])", "<wbr>", code(case.partition("[")[0])).replace("`", "<code>", 1).replace("`", "</code>")
+    name = re.sub(r"(?<=[_:])", "<wbr>", case.partition("[")[0])
+    return f"<code>{name}</code>"
 
 
 def _libraries(rows: Sequence[_Row]) -> str:

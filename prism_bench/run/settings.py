@@ -137,8 +137,8 @@ class Settings:
         """Return whether this process measures the energy of a launch of the case."""
         labels = self.watching.energy_labels
         is_left_out = "energy" in self.left_out(case, process) or "energy" not in self.criteria
-        is_left_out = is_left_out or not is_measured("energy", case.spec.ceiling)
-        return self.watching.energy and not is_left_out and (not labels or case.label in labels)
+        is_wanted = self.watching.energy and is_measured("energy", case.spec.ceiling)
+        return is_wanted and not is_left_out and (not labels or case.label in labels)
 
     def left_out_of_peers(self, process: int) -> tuple[str, ...]:
         """Return the metrics of peers that this process does not measure."""

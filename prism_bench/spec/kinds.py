@@ -55,15 +55,13 @@ class Noun:
 
     def __post_init__(self) -> None:
         kinds, values = _kinds(type(self)), vars(self)
-        doubtful = [name for name, kind in kinds.items() if not _is_plainly(values[name], kind)]
-        for name in doubtful:
+        first = values[next(iter(kinds))]
+        label = f"{type(self).__name__}({first!r})" if isinstance(first, str) else type(self).__name__
+        for name in [name for name, kind in kinds.items() if not _is_plainly(values[name], kind)]:
             value = values[name]
             if _is_listed(value) and not isinstance(value, tuple) and _takes_tuple(kinds[name]):
                 object.__setattr__(self, name, tuple(value))
-        if doubtful:
-            first = values[next(iter(kinds))]
-            named = f"({first!r})" if isinstance(first, str) else ""
-            require_kinds(self, f"{type(self).__name__}{named}", _ADVICE)
+            require(f"{label}: {name}", values[name], kinds[name], _ADVICE.get(name))
 
 
 def require_kinds(noun: object, label: str, advice: Mapping[str, str]) -> None:

@@ -329,14 +329,14 @@ def slower_since(folder: Path, catalogue: str, backend: str) -> dict[str, tuple[
 
 def commit(folder: Path) -> None:
     """Make a repository of a folder, with all of it in one commit."""
-    author = {f"GIT_{who}_{what}": "a@b.c" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@b.c")
     for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "Fast")):
-        subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env={**os.environ, **author})
+        subprocess.run([*git, *words], cwd=folder, check=True, capture_output=True)
 
 
 @dataclass(frozen=True)
 class SlowedRow:
-    """A kernel whose copy was made slower: what `compile --against` and `compare` say of it."""
+    """A kernel whose copy was made slower: the answers of `compile --against` and `compare`."""
 
     project: str
     kernel: str

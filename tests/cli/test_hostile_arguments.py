@@ -117,18 +117,18 @@ def test_a_path_that_is_none_never_ends_in_a_traceback(shell, hostile, line, opt
 def test_an_output_below_a_file_is_refused_before_the_work(shell, hostile, line):
     for ending in ("", ".json", ".csv", ".png", ".md", ".html", ".toml"):
         path = hostile["below a file"].with_suffix(ending)
-        found = shell(*words_for(line, "output", path))
-        assert (2, 1) == (found.code, found.err.count("prism-bench: ")), found.err
-        if any(f"prism-bench: {word}" in found.err for word in (f"--output {path}: its ending", "unknown format")):
+        answer = shell(*words_for(line, "output", path))
+        assert (2, 1) == (answer.code, answer.err.count("prism-bench: ")), answer.err
+        if any(f"prism-bench: {word}" in answer.err for word in (f"--output {path}: its ending", "unknown format")):
             continue
-        assert f"prism-bench: --output {path}: {path.parent} is no folder\n" in found.err
+        assert f"prism-bench: --output {path}: {path.parent} is no folder\n" in answer.err
         return
     pytest.fail(f"{line} writes none of the endings")
 
 
 def test_a_folder_of_verdicts_below_a_file_is_refused_before_the_work(shell, hostile):
-    found = shell("judge", hostile["a folder"], "double", "--catalogue", TOYS, "--output", hostile["below a file"])
+    answer = shell("judge", hostile["a folder"], "double", "--catalogue", TOYS, "--output", hostile["below a file"])
     assert (2, f"prism-bench: --output {hostile['below a file']}: {hostile['below a file'].parent} is no folder\n") == (
-        found.code,
-        found.err,
+        answer.code,
+        answer.err,
     )

@@ -69,10 +69,10 @@ def test_wrong_ones_are_refused_however_quick(tune):
 
 
 def test_what_this_machine_cannot_launch_is_skipped_as_in_a_run(tune):
-    found = tune({"*": {"memory": True}})
-    assert 2 == found.code
-    assert "0 of 0 cases leave their default" in found.out
-    assert 1 == found.out.count("skipped: tripled") and "refused" not in found.out, found.out
+    answer = tune({"*": {"memory": True}})
+    assert 2 == answer.code
+    assert "0 of 0 cases leave their default" in answer.out
+    assert 1 == answer.out.count("skipped: tripled") and "refused" not in answer.out, answer.out
     assert not list(Path("reports/tuning").glob("*.json"))
 
 

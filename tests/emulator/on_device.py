@@ -42,15 +42,15 @@ class DeviceModule:
         A fault of the launch is raised; a launch that came through is clean.
         """
         mapped = {id(passed): passed for passed in arguments if isinstance(passed, emulator.MappedBuffer)}
-        given = [passed.buffer for passed in mapped.values()]
-        given += [argument for argument in arguments if isinstance(argument, np.ndarray)]
-        copies = {id(array): self._cupy.asarray(np.ascontiguousarray(array)) for array in given}
+        arrays = [passed.buffer for passed in mapped.values()]
+        arrays += [argument for argument in arguments if isinstance(argument, np.ndarray)]
+        copies = {id(array): self._cupy.asarray(np.ascontiguousarray(array)) for array in arrays}
         maps = {key: tensor_map(passed.wanted, copies[id(passed.buffer)]) for key, passed in mapped.items()}
         values = tuple((maps | copies).get(id(argument), argument) for argument in arguments)
         self._kernel(entry, shared_bytes, cooperative)(_three(grid), _three(block), values, shared_mem=shared_bytes)
         self._cupy.cuda.runtime.deviceSynchronize()
-        for argument in given:
-            argument[...] = copies[id(argument)].get()
+        for array in arrays:
+            array[...] = copies[id(array)].get()
         return LaunchReport(entry)
 
     def close(self):

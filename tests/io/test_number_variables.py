@@ -1,4 +1,4 @@
-"""Every number that an environment variable sets is read by `number_variable`, which refuses what is none."""
+"""Every number that an environment variable sets is read by `number_variable`, which refuses every other text."""
 
 import ast
 from pathlib import Path

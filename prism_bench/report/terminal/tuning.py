@@ -100,9 +100,7 @@ def _words(decisions: Sequence[Decided], left: Sequence[Case], seconds: float) -
         reasons = list(decided.searched.refused.items())
         more = f" ({len(reasons) - 1} more of this case)" if len(reasons) > 1 else ""
         what = "skipped" if decided.searched.skipped else "refused"
-        yield from (
-            f"{what}: {reason if task in reason else f'{task}: {reason}'}{more}" for task, reason in reasons[:1]
-        )
+        yield from (f"{what}: {task}: {reason}{more}" for task, reason in reasons[:1])
     if left:
         yield f"not tuned, for lack of time: {', '.join(case.name for case in left)}"
 
